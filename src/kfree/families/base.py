@@ -1,0 +1,137 @@
+"""What a cluster is: an exponential family in natural form, and the divergence that belongs to it.
+
+A family holds formulas and hyperparameters and no state. For convex ``phi`` with conjugate ``psi``,
+
+    D(x, mu) = phi(x) - phi(mu) - <x - mu, theta(mu)> = phi(x) + psi(theta) - <x, theta>,
+
+data first, centre second. The last form is affine in ``x``, so all costs are one matrix product.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: Stands for log 0 in a product (0 * -inf would be NaN): a cost this large reads as +inf.
+MINUS_INF = -1e30
+
+
+class Affine(NamedTuple):
+    """Costs as a product: ``cost(x, k) = base(x) + offset[k] - <x, coef[k]>``."""
+
+    coef: Array  # (K, p) natural parameters, less those of the anchor
+    offset: Array  # (K,) psi, less that of the anchor
+    size: float  # magnitude of the numbers the offsets are differences of: what their rounding scales with
+
+
+class Family(ABC):
+    r"""A Bregman divergence :math:`D_\phi`, written for rows: functions reduce the last axis.
+
+    A family of your own defines ``phi``, ``psi``, ``natural`` and ``mean``, and sets the class attributes
+    that differ from the defaults below. If its ``phi`` is a sum over columns, derive from
+    :class:`Separable` and define ``terms`` as well: sparse input then works, and divergences are exact
+    where the difference of large ``phi`` values would lose digits.
+    """
+
+    name: ClassVar[str] = ""
+    #: Values a row may hold: ``lower <= x <= upper`` (``lower < x`` if ``lower_open``).
+    lower: float = -np.inf
+    upper: float = np.inf
+    lower_open: ClassVar[bool] = False
+    #: What to do about a value outside, the end of the error message.
+    advice: ClassVar[str] = ""
+    #: How rows are scaled before anything else: None, "sum" (histograms) or "norm" (unit vectors).
+    normalise: ClassVar[str | None] = None
+    #: True if D(x + c, mu + c) = D(x, mu): rows are then centred, which keeps digits far from the origin.
+    translates: ClassVar[bool] = False
+    #: c if D(x, mu) = c |x - mu|^2, which is then computed as such; None for everything else.
+    euclidean_factor: float | None = None
+    #: False where float32 products cannot carry the natural parameters.
+    float32: ClassVar[bool] = True
+    #: False where the centre is not the mean, so that no prior can be mixed in.
+    smoothable: ClassVar[bool] = True
+    #: True if observations are counts, so that projections of them live on a lattice.
+    counts: ClassVar[bool] = False
+
+    @abstractmethod
+    def phi(self, stats: Array) -> Array:
+        """Convex generator of the rows, (n,)."""
+
+    @abstractmethod
+    def psi(self, theta: Array) -> Array:
+        """Conjugate of phi, (K,)."""
+
+    @abstractmethod
+    def natural(self, mean: Array) -> Array:
+        """Gradient of phi at the means, (K, p); finite also on the boundary (see MINUS_INF)."""
+
+    @abstractmethod
+    def mean(self, theta: Array) -> Array:
+        """Gradient of psi, the inverse of natural, (K, p)."""
+
+    def divergence(self, stats: Array, mean: Array) -> Array:
+        """D(stats, mean), broadcasting over leading axes; the decisive formula, in float64."""
+        theta = self.natural(mean)
+        gap = self.phi(stats) - self.phi(mean) - ((stats - mean) * theta).sum(axis=-1)
+        return np.maximum(gap, 0.0)
+
+    def divergence_at_infinity(self, cost: Array) -> Array:
+        """Costs of a product with the stand-ins for infinity read as +inf."""
+        return np.where(cost > 1e15, np.inf, cost)
+
+    def centre(self, total: Array, mass: Array) -> Array:
+        """Best centres of clusters with weighted row sums ``total`` (K, p) and weights ``mass`` (K,)."""
+        mean = total / mass[..., None]
+        if self.lower > -np.inf:
+            mean = np.maximum(mean, self.lower)
+        if self.upper < np.inf:
+            # Rounding may push a mean of boundary values just inside, where +inf would turn finite.
+            mean = np.where(mean >= self.upper * (1 - 1e-13), self.upper, mean)
+        return mean
+
+    def join_cost(self, total_a: Array, mass_a: Array, total_b: Array, mass_b: Array) -> Array:
+        """Rise of the summed divergence when clusters a and b (rows of equal number) become one.
+
+        W_a D(mu_a, mu_ab) + W_b D(mu_b, mu_ab): terms that are all >= 0, so no digits are lost.
+        """
+        mean_a, mean_b = self.centre(total_a, mass_a), self.centre(total_b, mass_b)
+        joint = self.centre(total_a + total_b, mass_a + mass_b)
+        return mass_a * self.divergence(mean_a, joint) + mass_b * self.divergence(mean_b, joint)
+
+    def adapt(self, summary: "Summary") -> "Family":
+        """The family with hyperparameters that were left open taken from the data; most have none."""
+        return self
+
+    def lattice_step(self, dtheta: Array, mean: Array) -> Array:
+        """Typical effect of one count on the projection <x, dtheta>, (n,); 0 for continuous data."""
+        if not self.counts:
+            return np.zeros(dtheta.shape[:-1])
+        square = np.maximum((mean * dtheta**2).sum(axis=-1), 1e-300)
+        return (mean * np.abs(dtheta) ** 3).sum(axis=-1) / square
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_"))
+        return f"{type(self).__name__}({settings})"
+
+
+class Separable(Family):
+    """A family whose divergence is a sum over columns; works on sparse rows without densifying."""
+
+    @abstractmethod
+    def terms(self, stats: Array, mean: Array) -> Array:
+        """Divergence column by column, broadcasting; exact on the boundary (+inf included)."""
+
+    def divergence(self, stats: Array, mean: Array) -> Array:
+        """Sum of the terms over the last axis."""
+        return self.terms(stats, mean).sum(axis=-1)
+
+
+class Summary(NamedTuple):
+    """What a family may learn of the data before a fit (see :meth:`Family.adapt`)."""
+
+    mean: Array  # (p,) weighted mean of the rows
+    largest: float  # largest entry
+    covariance: Any  # callable () -> (p, p) weighted covariance, evaluated only if asked for

@@ -1,0 +1,79 @@
+"""Shares and numbers of successes: Bernoulli and binomial, bounded on both sides."""
+
+import numpy as np
+from scipy.special import kl_div, xlogy
+
+from kfree.families.base import Array, Family, Separable, Summary
+
+# Stands for logit 0 and logit 1. Both sides of the domain meet in one product, where the offset holds as many
+# of these as the centre has ones and the row takes them back: large enough to exclude (a divergence is at most
+# p log W), small enough that their difference keeps a divergence to 1e-6; what is close is measured again.
+_LOGIT_INF = float(2**27)
+
+
+class Binomial(Separable):
+    r"""Successes of n trials, independent over columns.
+
+    .. math:: \phi(x) = \sum_j x_j \log (x_j / n) + (n - x_j) \log ((n - x_j) / n)
+
+    Without ``n`` the largest entry of the data is taken when a fit starts.
+    """
+
+    name = "binomial"
+    lower = 0.0
+    float32 = False  # 2**27 has no digits left in single precision
+    counts = True
+    advice = "Rescale the data, pass Binomial(n=...), or use divergence='poisson'."
+
+    def __init__(self, n: float | None = None):
+        self.n = n
+        if n is not None:
+            self.upper = float(n)
+
+    def adapt(self, summary: Summary) -> Family:
+        """Take the largest entry for n where none was given."""
+        return self if self.n is not None else Binomial(max(summary.largest, 1.0))
+
+    @property
+    def _trials(self) -> float:
+        if self.n is None:
+            raise ValueError("Binomial needs the number of trials before it can measure; pass Binomial(n=...).")
+        return float(self.n)
+
+    def phi(self, stats: Array) -> Array:
+        """Negative entropy of the shares, times n."""
+        n = self._trials
+        return (xlogy(stats, stats / n) + xlogy(n - stats, (n - stats) / n)).sum(axis=-1)
+
+    def psi(self, theta: Array) -> Array:
+        """Sum of n log(1 + exp theta)."""
+        return self._trials * np.logaddexp(0.0, theta).sum(axis=-1)
+
+    def natural(self, mean: Array) -> Array:
+        """Logit of the share."""
+        n = self._trials
+        inside = np.clip(mean, 1e-300, None) / np.clip(n - mean, 1e-300, None)
+        return np.where(mean <= 0, -_LOGIT_INF, np.where(mean >= n, _LOGIT_INF, np.log(inside)))
+
+    def mean(self, theta: Array) -> Array:
+        """n times the logistic function."""
+        return self._trials * 0.5 * (1.0 + np.tanh(0.5 * theta))
+
+    def terms(self, stats: Array, mean: Array) -> Array:
+        """x log(x / mu) + (n - x) log((n - x) / (n - mu)), both halves in their non-negative form."""
+        n = self._trials
+        return kl_div(stats, mean) + kl_div(n - stats, n - mean)
+
+    def divergence_at_infinity(self, cost: Array) -> Array:
+        """Anything of the order of the stand-in reads as +inf."""
+        return np.where(cost > _LOGIT_INF / 16, np.inf, cost)
+
+
+class Bernoulli(Binomial):
+    """Binary or fractional data in [0, 1]: binomial with one trial."""
+
+    name = "bernoulli"
+    advice = "Binarise or rescale the data to [0, 1], or use divergence='sqeuclidean'."
+
+    def __init__(self):
+        super().__init__(n=1)

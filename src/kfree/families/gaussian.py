@@ -1,0 +1,138 @@
+"""Squared Euclidean distance: a Gaussian with variance 1/2, so that D is the plain squared distance."""
+
+from functools import cached_property
+
+import numpy as np
+
+from kfree.families.base import Array, Family, Separable, Summary
+
+
+class SquaredEuclidean(Separable):
+    r"""Spherical Gaussian with fixed variance v.
+
+    .. math:: \phi(x) = \|x\|^2 / 2v, \quad \psi(\theta) = v \|\theta\|^2 / 2, \quad D = \|x - \mu\|^2 / 2v
+
+    ``variance=0.5`` (default) makes D the squared distance of k-means and of Kulis & Jordan (2012).
+    """
+
+    name = "sqeuclidean"
+    translates = True
+
+    def __init__(self, variance: float = 0.5):
+        self.variance = variance
+
+    @property
+    def euclidean_factor(self) -> float:
+        """1 / 2v."""
+        return 1.0 / (2 * self.variance)
+
+    def phi(self, stats: Array) -> Array:
+        """Half the squared norm over the variance."""
+        return (stats * stats).sum(axis=-1) / (2 * self.variance)
+
+    def psi(self, theta: Array) -> Array:
+        """Half the variance times the squared norm."""
+        return (theta * theta).sum(axis=-1) * (self.variance / 2)
+
+    def natural(self, mean: Array) -> Array:
+        """Mean over variance."""
+        return mean / self.variance
+
+    def mean(self, theta: Array) -> Array:
+        """Variance times theta."""
+        return theta * self.variance
+
+    def terms(self, stats: Array, mean: Array) -> Array:
+        """Squared differences."""
+        gap = stats - mean
+        return gap * gap / (2 * self.variance)
+
+
+class Mahalanobis(Family):
+    r"""Gaussian with known covariance S: :math:`D = (x - \mu)^\top S^{-1} (x - \mu) / 2`.
+
+    Without a covariance the sample covariance of the data is taken when a fit starts (with a relative
+    ridge of 1e-9, so that constant columns do no harm).
+    """
+
+    name = "mahalanobis"
+    translates = True
+
+    def __init__(self, covariance: Array | None = None):
+        self.covariance = covariance
+
+    @cached_property
+    def _precision(self) -> Array:
+        if self.covariance is None:
+            raise ValueError("Mahalanobis needs a covariance before it can measure; pass Mahalanobis(covariance=S).")
+        return np.linalg.inv(np.asarray(self.covariance, dtype=float))
+
+    def adapt(self, summary: Summary) -> "Mahalanobis":
+        """Take the sample covariance where none was given; check the one that was."""
+        p = summary.mean.shape[0]
+        if self.covariance is None:
+            found = np.asarray(summary.covariance(), dtype=float)
+            ridge = 1e-9 * np.trace(found) / p
+            return Mahalanobis(found + (ridge if ridge > 0 else 1.0) * np.eye(p))
+        given = np.asarray(self.covariance, dtype=float)
+        if given.shape != (p, p):
+            raise ValueError(
+                f"Mahalanobis covariance has shape {given.shape}, but X has {p} columns. Pass a ({p}, {p}) matrix."
+            )
+        if not np.allclose(given, given.T) or np.linalg.eigvalsh(given).min() <= 0:
+            raise ValueError(
+                "Mahalanobis covariance must be symmetric and positive definite, but its smallest eigenvalue is "
+                f"{np.linalg.eigvalsh((given + given.T) / 2).min():g}. Add a small ridge to its diagonal."
+            )
+        return self
+
+    def phi(self, stats: Array) -> Array:
+        """Half the squared Mahalanobis norm."""
+        return ((stats @ self._precision) * stats).sum(axis=-1) / 2
+
+    def psi(self, theta: Array) -> Array:
+        """Half the squared norm of theta under the covariance."""
+        return ((theta @ np.asarray(self.covariance)) * theta).sum(axis=-1) / 2
+
+    def natural(self, mean: Array) -> Array:
+        """Precision times mean."""
+        return mean @ self._precision
+
+    def mean(self, theta: Array) -> Array:
+        """Covariance times theta."""
+        return theta @ np.asarray(self.covariance)
+
+    def divergence(self, stats: Array, mean: Array) -> Array:
+        """phi of the difference: exact also far from the origin."""
+        return self.phi(stats - mean)
+
+
+class Cosine(SquaredEuclidean):
+    """Spherical clustering: ``1 - <x, m>`` for unit rows and unit centres.
+
+    Not a Bregman divergence: the best centre is the *direction* of the sum, not the mean, so there is no
+    conjugate prior and no smoothing. Every descent property of the algorithms holds all the same, because
+    that centre is the constrained minimiser. ``lam`` lies in (0, 2).
+    """
+
+    name = "cosine"
+    normalise = "norm"
+    translates = False
+    smoothable = False
+
+    def __init__(self):
+        super().__init__(variance=1.0)
+
+    def centre(self, total: Array, mass: Array) -> Array:
+        """Direction of the sum; the first axis where the rows cancel out exactly."""
+        length = np.sqrt((total * total).sum(axis=-1, keepdims=True))
+        unit = total / np.where(length > 0, length, 1.0)
+        unit[..., 0] = np.where(length[..., 0] > 0, unit[..., 0], 1.0)
+        return unit
+
+    def join_cost(self, total_a: Array, mass_a: Array, total_b: Array, mass_b: Array) -> Array:
+        """Loss of resultant length, ||R_a|| + ||R_b|| - ||R_a + R_b||."""
+        def length(total):
+            return np.sqrt((total * total).sum(axis=-1))
+
+        return np.maximum(length(total_a) + length(total_b) - length(total_a + total_b), 0.0)

@@ -1,0 +1,211 @@
+"""Assignment of all rows to their nearest centres: exact, in blocks, skipping rows that cannot change.
+
+Products are evaluated in the precision of the data; where their error bound leaves a decision open it is taken
+again in float64, and where that leaves it open by the divergence's own formula.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Affine, Array, Geometry
+from kfree.inference.table import Memory, Table
+from kfree.rows.base import Nearest, add_up
+
+# Entries of a temporary (rows x centres x columns) in the decisive comparison.
+_PIECE = 2_000_000
+
+
+class Centres(NamedTuple):
+    """Centres in the two forms in which they are used."""
+
+    mean: Array  # (K, p)
+    affine: Affine
+
+
+def make_centres(geometry: Geometry, mean: Array) -> Centres:
+    """Centres with their affine form."""
+    return Centres(mean, geometry.affine(mean))
+
+
+class Sums(NamedTuple):
+    """What an assignment returns: only this crosses a block border."""
+
+    total: Array  # (K, p) weighted sums of rows
+    mass: Array  # (K,) weights
+    changed: float  # weight of the rows that changed label
+    cost: float  # weighted sum of divergences
+    tied: int  # rows whose two least costs are exactly equal
+
+
+def exact_costs(table: Table, rows: Array, mean: Array) -> Array:
+    """Divergences (m, K) of a few rows by the family's formula."""
+    costs = np.empty((len(rows), mean.shape[0]))
+    step = max(1, _PIECE // max(mean.size, 1))
+    for start in range(0, len(rows), step):
+        piece = slice(start, start + step)
+        costs[piece] = table.geometry.divergence(table.rows.dense(rows[piece])[:, None, :], mean[None])
+    return costs
+
+
+def exact_own(table: Table, rows: Array, mean: Array, labels: Array) -> Array:
+    """Divergences (m,) of a few rows from one centre each, by the family's formula."""
+    costs = np.empty(len(rows))
+    step = max(1, _PIECE // max(mean.shape[1], 1))
+    for start in range(0, len(rows), step):
+        piece = slice(start, start + step)
+        costs[piece] = table.geometry.divergence(table.rows.dense(rows[piece]), mean[labels[piece]])
+    return costs
+
+
+def own_cost(table: Table, rows: slice | Array, centres: Centres, labels: Array) -> Array:
+    """Divergences (m,) of rows from the centres in ``labels``, float64; +inf where a centre excludes a row."""
+    family = table.geometry.family
+    if family.euclidean_factor is not None:
+        return family.euclidean_factor * table.rows.distance(rows, labels, centres.mean)
+    cost = table.base[rows] + table.rows.own(rows, labels, centres.affine)
+    return family.divergence_at_infinity(np.maximum(cost, 0.0))
+
+
+def nearest(table: Table, rows: Array, centres: Centres) -> tuple[Nearest, int]:
+    """The two least relative costs of some rows, with every open decision settled; and the number of ties."""
+    base = table.base[rows]
+    found = table.rows.nearest(rows, base, centres.affine)
+    if centres.mean.shape[0] == 1:
+        return found, 0
+    dtype = table.rows.dtype
+    unsure = np.flatnonzero(~(found.second - found.least > 2 * found.slack))
+    if unsure.size and dtype == np.float32:
+        again = table.rows.nearest(rows[unsure], base[unsure], centres.affine, np.float64)
+        for mine, theirs in zip(found, again):
+            mine[unsure] = theirs
+        unsure = unsure[~(again.second - again.least > 2 * again.slack)]
+    if not unsure.size:
+        return found, 0
+    costs = exact_costs(table, rows[unsure], centres.mean)
+    line = np.arange(unsure.size)
+    best = costs.argmin(axis=1)
+    least = costs[line, best]
+    costs[line, best] = np.inf
+    second = costs.min(axis=1)
+    found.labels[unsure] = best
+    with np.errstate(invalid="ignore"):  # inf - inf: a row that every centre excludes
+        found.least[unsure] = np.nan_to_num(least - base[unsure], nan=np.inf)
+        found.second[unsure] = np.nan_to_num(second - base[unsure], nan=np.inf)
+    return found, int((least == second).sum())
+
+
+def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = None) -> Sums:
+    """Assign every row to its nearest centre (ties: lowest index) and return the sums of the clusters.
+
+    With ``lam`` the costs near the opening threshold are exact as well. ``memory.low`` must hold for ``centres``
+    (see ``loosen``); rows whose own cost stays below it are not compared with any other centre.
+    """
+    rows, K = table.rows, centres.mean.shape[0]
+
+    def of_span(span: slice) -> tuple[tuple[Array, Array], float, float, int]:
+        index = np.arange(span.start, span.stop)
+        before, base = memory.labels[span], table.base[span]
+        labels, cost = before.copy(), memory.cost[span]
+        known = before.size > 0 and before[0] >= 0 and np.isfinite(memory.low[span]).any()
+        ties = 0
+        if known:
+            cost[:] = own_cost(table, span, centres, labels)
+            margin = 1e-12 * (base + centres.affine.size)
+            check = np.flatnonzero(~(cost + margin < memory.low[span]))
+        else:
+            check = index - span.start
+        if check.size:
+            found, ties = nearest(table, index[check], centres)
+            labels[check] = found.labels
+            memory.low[span][check] = base[check] + found.second - 2 * found.slack
+            fresh = check if not known else check[labels[check] != before[check]]
+            if fresh.size:
+                cost[fresh] = own_cost(table, index[fresh], centres, labels[fresh])
+        if lam is not None and np.isfinite(lam):
+            excess = table.excess(cost, lam, span)
+            close = np.flatnonzero(np.abs(excess) <= 1e-10 * (base + lam + centres.affine.size))
+            if close.size:
+                cost[close] = exact_own(table, index[close], centres.mean, labels[close])
+        weight = rows.weights(span)
+        changed = float(weight[labels != before].sum())
+        memory.labels[span] = labels
+        total, mass = np.zeros((K, rows.p)), np.zeros(K)
+        rows.add(span, labels, total, mass)
+        finite = np.where(weight > 0, cost, 0.0)
+        return (total, mass), changed, float(weight @ finite), ties
+
+    changed, cost, ties = 0.0, 0.0, 0
+
+    def parts():
+        nonlocal changed, cost, ties
+        for part, span_changed, span_cost, span_ties in rows.each(of_span):
+            changed, cost, ties = changed + span_changed, cost + span_cost, ties + span_ties
+            yield part
+
+    total, mass = add_up(parts(), K, rows.p)
+    return Sums(total, mass, changed, cost, ties)
+
+
+def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: Memory) -> None:
+    """Make ``memory.low`` hold for the centres ``after``; labels already count in them.
+
+    ``kept`` gives, for each centre of ``after`` that stood in ``before``, its index there; centres beyond
+    ``len(kept)`` are new. For a row x of cluster a the cost of another centre k changes by
+
+        d psi_k - <x, d theta_k>  >=  d psi_k - <mu_a, d theta_k> - R_a |d theta_k|,
+
+    with R_a the largest distance of a's rows from mu_a: exact for every affine cost, no triangle inequality.
+    New centres are evaluated for all rows.
+    """
+    K_old, K = len(kept), after.mean.shape[0]
+    if K_old == 0 or memory.labels.size == 0 or memory.labels[0] < 0:
+        memory.low[:] = -np.inf
+        return
+    radius = _radius(table, before.mean[kept], memory, K_old)
+    step = after.affine.coef[:K_old] - before.affine.coef[kept]
+    length = np.sqrt((step * step).sum(axis=1))
+    lift = after.affine.offset[:K_old] - before.affine.offset[kept]
+    drop = before.mean[kept] @ step.T
+    spread = np.outer(radius, length)
+    bound = lift[None] - drop - spread
+    bound -= 1e-12 * (np.abs(lift)[None] + np.abs(drop) + spread)
+    np.fill_diagonal(bound, np.inf)
+    fall = bound.min(axis=1) if K_old > 1 else np.zeros(K_old)
+    fall = np.where(np.isfinite(fall), fall, -np.inf if K_old > 1 else 0.0)
+    fresh = Affine(after.affine.coef[K_old:], after.affine.offset[K_old:], after.affine.size)
+
+    def of_span(span: slice) -> None:
+        labels = memory.labels[span]
+        old = labels < K_old
+        low = memory.low[span]
+        low[old] += fall[labels[old]]
+        low[~old] = -np.inf
+        if K > K_old:
+            base = table.base[span]
+            found = table.rows.nearest(span, base, fresh)
+            np.minimum(low, base + found.least - 2 * found.slack, out=low)
+
+    for _ in table.rows.each(of_span):
+        pass
+
+
+def _radius(table: Table, mean: Array, memory: Memory, K: int) -> Array:
+    """Largest Euclidean distance of a cluster's rows from its centre, with a little room for rounding."""
+
+    factor = table.geometry.family.euclidean_factor
+
+    def of_span(span: slice) -> Array:
+        labels, squares = memory.labels[span], np.zeros(K)
+        mine = np.flatnonzero(labels < K)
+        if factor is not None and mine.size == labels.size:
+            square = memory.cost[span] / factor
+        else:
+            square = table.rows.distance(mine + span.start, labels[mine], mean)
+        np.maximum.at(squares, labels[mine], square)
+        return squares
+
+    squares = np.zeros(K)
+    for part in table.rows.each(of_span):
+        np.maximum(squares, part, out=squares)
+    return np.sqrt(squares) * (1 + 1e-9)

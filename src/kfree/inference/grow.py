@@ -1,0 +1,168 @@
+"""GROW: assign all rows, open clusters at the farthest ones, move the centres; repeat.
+
+Over-opening comes from opening again before a new centre has moved to the mean of its cluster, not from opening
+several at once: so one row per cluster opens, and then come PAUSE plain passes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.inference.assign import Centres, Sums, assign, exact_costs, loosen, make_centres, nearest
+from kfree.inference.loop import Budget, Info, Outcome, run
+from kfree.inference.table import Memory, Table
+from kfree.kernels import kernels
+
+#: Plain passes between two openings.
+PAUSE = 2
+#: A row within this multiple of the threshold of a centre opened in the same pass does not open another.
+EXCLUSION = 2.0
+# Rows compared with each other in one piece when openers are chosen.
+_PIECE = 32
+
+
+class Grown(NamedTuple):
+    """State between two passes."""
+
+    centres: Centres
+    pause: int  # plain passes since the last opening
+
+
+class Growth(NamedTuple):
+    """What a growth is allowed to do."""
+
+    lam: float
+    tol: float = 1e-4  # share of the weight that may still change label
+    max_clusters: float = np.inf
+    pause: int = PAUSE
+    exclusion: float = EXCLUSION
+    one_at_a_time: bool = False  # PDC: only the farthest row of all opens
+
+
+def grow(
+    table: Table, centres: Centres, memory: Memory, growth: Growth, budget: Budget, *, phase: str, max_iter: int
+) -> Outcome:
+    """Run GROW to its end; the outcome's state holds the centres."""
+
+    def step(state: Grown) -> tuple[Grown, Info]:
+        return _pass(table, state, memory, growth)
+
+    return run(step, Grown(centres, growth.pause), budget, phase=phase, tol=growth.tol, max_iter=max_iter)
+
+
+def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[Grown, Info]:
+    weight = table.rows.total_weight()
+    sums = assign(table, state.centres, memory, growth.lam)
+    K = int((sums.mass > 0).sum())
+    objective = penalised(table, state.centres, sums, growth.lam)
+    changed = sums.changed / weight
+    openers = np.empty(0, np.intp)
+    if K < growth.max_clusters and (state.pause >= growth.pause or changed <= growth.tol):
+        openers = choose_openers(table, memory, growth, state.centres.mean.shape[0])
+        openers = openers[: int(min(growth.max_clusters - K, openers.size))]
+    total, mass = (sums.total, sums.mass) if not openers.size else _open(table, memory, openers, len(sums.mass))
+    centres = update(table, state.centres, total, mass, memory)
+    info = Info(objective, sums.cost, changed, openers.size, K)
+    return Grown(centres, 0 if openers.size else state.pause + 1), info
+
+
+def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
+    """The objective of an assignment: costs, the prior's share, and lam for every cluster that holds weight."""
+    held = sums.mass > 0
+    prior = float(table.geometry.prior_cost(centres.mean[held]).sum()) if table.geometry.eta else 0.0
+    penalty = lam * held.sum() if np.isfinite(lam) else 0.0
+    return sums.cost + prior + float(penalty)
+
+
+def choose_openers(table: Table, memory: Memory, growth: Growth, K: int) -> Array:
+    """Rows that open a cluster in this pass, farthest first."""
+    rows, excess = np.full(K, -1, np.intp), np.zeros(K)
+    kernels().farthest(
+        memory.cost, table.unit, table.alone, growth.lam, memory.labels, table.hashes, rows, excess
+    )
+    found = rows[rows >= 0]
+    if not found.size:
+        return found
+    ranked = found[np.lexsort((table.hashes[found], -excess[rows >= 0]))]
+    if growth.one_at_a_time:
+        return ranked[:1]
+    return ranked[openers_in_order(table, ranked, growth.exclusion * table.threshold(growth.lam, ranked))]
+
+
+def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Array:
+    """Positions of the rows that are beyond their threshold of every row chosen before them.
+
+    The sequential rule, evaluated in pieces: a piece is compared with all centres chosen so far in one product,
+    and its survivors with each other.
+    """
+    threshold = np.broadcast_to(np.asarray(threshold, dtype=float), rows.shape)
+    unit = table.unit[rows] if table.unit.size else np.ones(rows.size)
+    chosen: list[int] = []
+    means = table.singletons(rows[:0])
+    start = 0
+    while start < rows.size:
+        piece = np.arange(start, min(start + _PIECE, rows.size))
+        start = piece[-1] + 1
+        if len(means):
+            cost = nearest_cost(table, rows[piece], make_centres(table.geometry, means), threshold[piece] / unit[piece])
+            piece = piece[unit[piece] * cost > threshold[piece]]
+        fresh = table.singletons(rows[piece])
+        costs = unit[piece][:, None] * exact_costs(table, rows[piece], fresh)
+        taken: list[int] = []
+        for t, position in enumerate(piece):
+            if np.all(costs[t, taken] > threshold[position]):
+                taken.append(t)
+                chosen.append(int(position))
+        means = np.concatenate([means, fresh[taken]])
+    return np.array(chosen, dtype=np.intp)
+
+
+def nearest_cost(table: Table, rows: Array, centres: Centres, threshold: Array | float) -> Array:
+    """Least divergence of each row from the centres, exact where it comes near ``threshold``."""
+    found, _ = nearest(table, rows, centres)
+    cost = table.base[rows] + found.least
+    close = np.flatnonzero(~(np.abs(cost - threshold) > 2 * found.slack))
+    if close.size:
+        cost[close] = exact_costs(table, rows[close], centres.mean).min(axis=1)
+    return table.geometry.family.divergence_at_infinity(np.maximum(cost, 0.0))
+
+
+def _open(table: Table, memory: Memory, openers: Array, K: int) -> tuple[Array, Array]:
+    """Give each opener, and the copies of it, a label of its own; return the sums by label."""
+    for label, (row, copies) in enumerate(zip(openers, copies_of(table, openers)), start=K):
+        memory.labels[copies] = label
+        memory.labels[row] = label
+    return table.rows.sums(memory.labels, K + len(openers))
+
+
+def copies_of(table: Table, rows: Array) -> list[Array]:
+    """For each of some rows the indices of all rows with the same content."""
+    wanted = np.sort(table.hashes[rows])
+    hits = np.flatnonzero(wanted[np.minimum(np.searchsorted(wanted, table.hashes), wanted.size - 1)] == table.hashes)
+    by_hash = hits[np.argsort(table.hashes[hits], kind="stable")]
+    edges = table.hashes[by_hash]
+    out = []
+    for row in rows:
+        lo, hi = np.searchsorted(edges, table.hashes[row], "left"), np.searchsorted(edges, table.hashes[row], "right")
+        same = by_hash[lo:hi]
+        if same.size > 1:  # equal hashes of unequal rows are next to impossible, but cheap to rule out
+            same = same[(table.rows.dense(same) == table.rows.dense(np.array([row]))).all(axis=1)]
+        out.append(same)
+    return out
+
+
+def update(table: Table, centres: Centres, total: Array, mass: Array, memory: Memory) -> Centres:
+    """Drop clusters without weight and move the rest to their best centres; labels and bounds follow."""
+    K_before = centres.mean.shape[0]
+    held = np.flatnonzero(mass > 0)
+    if held.size < mass.size:
+        # what is left of a dropped cluster are rows of weight zero: label 0 until the next assignment
+        remap = np.zeros(mass.size, np.int32)
+        remap[held] = np.arange(held.size)
+        gone = np.flatnonzero(mass == 0)
+        memory.low[np.isin(memory.labels, gone)] = -np.inf
+        memory.labels[:] = remap[memory.labels]
+    after = make_centres(table.geometry, table.geometry.centre(total[held], mass[held]))
+    loosen(table, centres, after, held[held < K_before], memory)
+    return after

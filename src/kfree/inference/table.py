@@ -1,0 +1,91 @@
+"""Rows together with what does not change during a fit, and what is remembered of each row."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Array, Geometry
+from kfree.rows import Rows
+
+
+class Table(NamedTuple):
+    """Rows, the geometry they live in, and their constants."""
+
+    rows: Rows
+    geometry: Geometry
+    base: Array  # (n,) D(x, anchor)
+    hashes: Array  # (n,) uint64, of the content of each row
+    unit: Array  # (n,) min(1, w): the weight of one copy, or (0,) for ones
+    alone: Array  # (n,) what a cluster of one copy costs besides lam, or (0,) for zeros
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.rows.n
+
+    def threshold(self, lam: float, rows: slice | Array = slice(None)) -> Array | float:
+        """Cost of one copy above which a row opens a cluster: lam + s."""
+        return lam + self.alone[rows] if self.alone.size else lam
+
+    def excess(self, cost: Array, lam: float, rows: slice | Array = slice(None)) -> Array:
+        """e_i = v_i D_i - lam - s_i: positive where a row would rather open a cluster."""
+        return (self.unit[rows] * cost if self.unit.size else cost) - self.threshold(lam, rows)
+
+    def singletons(self, rows: Array) -> Array:
+        """Centres of clusters that one copy of each of these rows would open."""
+        unit = self.unit[rows] if self.unit.size else np.ones(len(rows))
+        return self.geometry.singleton_centre(self.rows.dense(rows), unit)
+
+    def sample(self, rows: Array, weight: Array) -> "Table":
+        """Some of the rows, in memory, with weights of their own."""
+        return Table(
+            self.rows.take(rows, weight),
+            self.geometry,
+            self.base[rows],
+            self.hashes[rows],
+            self.unit[rows] if self.unit.size else self.unit,
+            self.alone[rows] if self.alone.size else self.alone,
+        )
+
+
+def make_table(rows: Rows, geometry: Geometry) -> Table:
+    """Compute the constants of the rows, span by span."""
+    n = rows.n
+    base, hashes = np.empty(n), np.empty(n, np.uint64)
+    unit = np.minimum(rows.weight, 1.0) if rows.weight.size and rows.weight.min() < 1 else np.empty(0)
+    alone = np.empty(n if geometry.eta else 0)
+
+    def fill(span: slice) -> None:
+        base[span] = rows.base(span, geometry)
+        hashes[span] = rows.hash(span)
+        if geometry.eta:
+            weight = unit[span] if unit.size else np.ones(span.stop - span.start)
+            alone[span] = _in_pieces(rows, span, lambda piece, w: geometry.singleton_cost(piece, w), weight)
+
+    for _ in rows.each(fill):
+        pass
+    return Table(rows, geometry, base, hashes, unit, alone)
+
+
+def _in_pieces(rows: Rows, span: slice, function: Callable[[Array, Array], Array], weight: Array) -> Array:
+    """Evaluate a function of dense rows on a span, a piece at a time so that sparse rows stay small in memory."""
+    step = max(1, 4_000_000 // max(rows.p, 1))
+    pieces = []
+    for start in range(span.start, span.stop, step):
+        stop = min(start + step, span.stop)
+        pieces.append(function(rows.dense(slice(start, stop)), weight[start - span.start : stop - span.start]))
+    return np.concatenate(pieces)
+
+
+class Memory(NamedTuple):
+    """What is remembered of each row between passes; the arrays are written in place."""
+
+    labels: Array  # (n,) int32, nearest centre at the last assignment; -1 before the first
+    cost: Array  # (n,) divergence from it
+    low: Array  # (n,) no other centre costs less than this; -inf where nothing is known
+
+
+def make_memory(n: int) -> Memory:
+    """Memory of rows that have not been assigned yet."""
+    return Memory(np.full(n, -1, np.int32), np.full(n, np.inf), np.full(n, -np.inf))

@@ -1,0 +1,85 @@
+"""Nearest centres of many rows."""
+
+import numpy as np
+from numba import njit
+
+from kfree.kernels.compiled.tile import GROUP, WIDTH, two_least
+
+_GROUP = GROUP
+_WIDTH = WIDTH
+
+
+@njit(nogil=True, cache=True)
+def _panels(coef, offset):
+    """Centres in groups of GROUP with columns outside, the order in which the tile reads them."""
+    K, p = coef.shape
+    P = (K + _GROUP - 1) // _GROUP
+    panels = np.zeros((P, p, _GROUP), coef.dtype)
+    padded = np.full((P, _GROUP), np.inf, coef.dtype)
+    for k in range(K):
+        padded[k // _GROUP, k % _GROUP] = offset[k]
+        for j in range(p):
+            panels[k // _GROUP, j, k % _GROUP] = coef[k, j]
+    return panels, padded
+
+
+@njit(nogil=True, cache=True)
+def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, second, slack):  # noqa: D103
+    n, p = rows.shape[0], X.shape[1]
+    lanes = _WIDTH // coef.itemsize
+    panels, padded = _panels(coef, offset)
+    tile = np.zeros((p, lanes), coef.dtype)
+    found = np.empty((3, lanes), coef.dtype)
+    one_norm = np.empty(lanes, coef.dtype)
+    two_norm = np.empty(lanes, coef.dtype)
+    for start in range(0, n, lanes):
+        m = min(lanes, n - start)
+        for r in range(m):
+            i = rows[start + r]
+            factor = scale[i] if scale.shape[0] else 1.0
+            for j in range(p):
+                tile[j, r] = (X[i, j] - shift[j]) * factor
+        two_least(tile, panels, padded, found)
+        one_norm[:] = 0.0
+        two_norm[:] = 0.0
+        for j in range(p):
+            for r in range(lanes):
+                value = tile[j, r]
+                one_norm[r] += abs(value)
+                two_norm[r] += value * value
+        for r in range(m):
+            labels[start + r] = np.int32(found[2, r])
+            least[start + r] = found[0, r]
+            second[start + r] = found[1, r]
+            slack[start + r] = min(np.sqrt(two_norm[r]) * reach[0], one_norm[r] * reach[1])
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def nearest_csr(data, indices, indptr, rows, scale, coef_t, offset, reach, labels, least, second, slack):  # noqa: D103
+    K = offset.shape[0]
+    costs = np.empty(K, coef_t.dtype)
+    zero = coef_t.dtype.type(0)
+    for t in range(rows.shape[0]):
+        i = rows[t]
+        factor = scale[i] if scale.shape[0] else 1.0
+        one_norm = 0.0
+        two_norm = 0.0
+        for k in range(K):
+            costs[k] = offset[k]
+        for q in range(indptr[i], indptr[i + 1]):
+            value = data[q] * factor
+            one_norm += abs(value)
+            two_norm += value * value
+            x = zero + coef_t.dtype.type(value)
+            line = coef_t[indices[q]]
+            for k in range(K):
+                costs[k] -= x * line[k]
+        low, low2, arg = np.inf, np.inf, 0
+        for k in range(K):
+            cost = costs[k]
+            if cost < low:
+                low2, low, arg = low, cost, k
+            elif cost < low2:
+                low2 = cost
+        labels[t], least[t], second[t] = arg, low, low2
+        slack[t] = min(np.sqrt(two_norm) * reach[0], one_norm * reach[1])

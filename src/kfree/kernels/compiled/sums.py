@@ -1,0 +1,96 @@
+"""Costs of rows to their own centres, and sums of rows by label; always in float64."""
+
+from numba import njit
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def own_dense(X, rows, shift, scale, labels, coef, offset, cost):  # noqa: D103
+    p = X.shape[1]
+    stop = p - p % 4
+    for t in range(rows.shape[0]):
+        i, k = rows[t], labels[t]
+        factor = scale[i] if scale.shape[0] else 1.0
+        # four chains hide the latency of the additions; their order is fixed
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        for j in range(0, stop, 4):
+            a += (X[i, j] - shift[j]) * factor * coef[k, j]
+            b += (X[i, j + 1] - shift[j + 1]) * factor * coef[k, j + 1]
+            c += (X[i, j + 2] - shift[j + 2]) * factor * coef[k, j + 2]
+            d += (X[i, j + 3] - shift[j + 3]) * factor * coef[k, j + 3]
+        for j in range(stop, p):
+            a += (X[i, j] - shift[j]) * factor * coef[k, j]
+        cost[t] = offset[k] - ((a + b) + (c + d))
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def own_csr(data, indices, indptr, rows, scale, labels, coef, offset, cost):  # noqa: D103
+    for t in range(rows.shape[0]):
+        i, k = rows[t], labels[t]
+        factor = scale[i] if scale.shape[0] else 1.0
+        product = 0.0
+        for q in range(indptr[i], indptr[i + 1]):
+            product += data[q] * factor * coef[k, indices[q]]
+        cost[t] = offset[k] - product
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def add_dense(X, rows, shift, scale, weight, labels, total, mass):  # noqa: D103
+    p = X.shape[1]
+    for t in range(rows.shape[0]):
+        i, k = rows[t], labels[t]
+        if k < 0:
+            continue
+        w = weight[i] if weight.shape[0] else 1.0
+        factor = w * (scale[i] if scale.shape[0] else 1.0)
+        mass[k] += w
+        for j in range(p):
+            total[k, j] += (X[i, j] - shift[j]) * factor
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def add_csr(data, indices, indptr, rows, scale, weight, labels, total, mass):  # noqa: D103
+    for t in range(rows.shape[0]):
+        i, k = rows[t], labels[t]
+        if k < 0:
+            continue
+        w = weight[i] if weight.shape[0] else 1.0
+        factor = w * (scale[i] if scale.shape[0] else 1.0)
+        mass[k] += w
+        for q in range(indptr[i], indptr[i + 1]):
+            total[k, indices[q]] += data[q] * factor
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def distance_dense(X, rows, shift, scale, labels, mean, square):  # noqa: D103
+    p = X.shape[1]
+    stop = p - p % 4
+    for t in range(rows.shape[0]):
+        i, k = rows[t], labels[t]
+        factor = scale[i] if scale.shape[0] else 1.0
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        for j in range(0, stop, 4):
+            u = (X[i, j] - shift[j]) * factor - mean[k, j]
+            v = (X[i, j + 1] - shift[j + 1]) * factor - mean[k, j + 1]
+            w = (X[i, j + 2] - shift[j + 2]) * factor - mean[k, j + 2]
+            z = (X[i, j + 3] - shift[j + 3]) * factor - mean[k, j + 3]
+            a += u * u
+            b += v * v
+            c += w * w
+            d += z * z
+        for j in range(stop, p):
+            u = (X[i, j] - shift[j]) * factor - mean[k, j]
+            a += u * u
+        square[t] = (a + b) + (c + d)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def distance_csr(data, indices, indptr, rows, scale, labels, mean, norm, square):  # noqa: D103
+    for t in range(rows.shape[0]):
+        i, k = rows[t], labels[t]
+        factor = scale[i] if scale.shape[0] else 1.0
+        total = norm[k]
+        for q in range(indptr[i], indptr[i + 1]):
+            centre = mean[k, indices[q]]
+            gap = data[q] * factor - centre
+            total += gap * gap - centre * centre
+        square[t] = max(total, 0.0)

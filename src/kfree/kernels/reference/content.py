@@ -1,0 +1,39 @@
+"""Hashes of row content, and the farthest row of each cluster."""
+
+import numpy as np
+import scipy.sparse as sp
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mix(v):
+    v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return v ^ (v >> np.uint64(31))
+
+
+def hash_dense(X, rows, hashes):
+    """64-bit hash of the content of each row: a sum over its non-zero entries, so that dense equals sparse."""
+    x = np.ascontiguousarray(X[rows], dtype=np.float64)
+    column = _mix(np.arange(1, x.shape[1] + 1, dtype=np.uint64) * _GOLDEN)
+    entries = np.where(x != 0, _mix(x.view(np.uint64) + column), np.uint64(0))
+    hashes[:] = _mix(entries.sum(axis=1, dtype=np.uint64))
+
+
+def hash_csr(data, indices, indptr, rows, hashes):
+    """The same for compressed sparse rows."""
+    width = int(indices.max(initial=0)) + 1
+    x = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, width))[rows]
+    hash_dense(x.astype(float).toarray(), np.arange(rows.size), hashes)
+
+
+def farthest(cost, unit, alone, lam, labels, hashes, rows, excess):
+    """Row whose cost exceeds its threshold most, and the excess, in each cluster; left as given where none does.
+
+    The excess is ``unit * cost - lam - alone`` (``unit``, ``alone`` of length 0: ones, zeros).
+    Ties: smaller hash, then lower index.
+    """
+    e = (unit * cost if unit.size else cost) - lam - (alone if alone.size else 0.0)
+    for i in np.lexsort((-np.arange(e.size), ~hashes, e)):
+        if e[i] > 0:
+            rows[labels[i]], excess[labels[i]] = i, e[i]

@@ -1,0 +1,54 @@
+"""Costs of rows to their own centres, and sums of rows by label; always in float64."""
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def _dense(X, rows, shift, scale):
+    x = X[rows].astype(float) - shift
+    return x * scale[rows, None] if scale.size else x
+
+
+def _csr(data, indices, indptr, rows, scale, p):
+    x = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, p))[rows].astype(float).toarray()
+    return x * scale[rows, None] if scale.size else x
+
+
+def own_dense(X, rows, shift, scale, labels, coef, offset, cost):
+    """``offset[k] - <x, coef[k]>`` for row i = rows[t] and k = labels[t]; fills ``cost``."""
+    cost[:] = offset[labels] - (_dense(X, rows, shift, scale) * coef[labels]).sum(axis=1)
+
+
+def own_csr(data, indices, indptr, rows, scale, labels, coef, offset, cost):
+    """The same for compressed sparse rows."""
+    x = _csr(data, indices, indptr, rows, scale, coef.shape[1])
+    cost[:] = offset[labels] - (x * coef[labels]).sum(axis=1)
+
+
+def _add(x, rows, weight, labels, total, mass):
+    keep = labels >= 0
+    w = weight[rows[keep]] if weight.size else np.ones(int(keep.sum()))
+    np.add.at(mass, labels[keep], w)
+    np.add.at(total, labels[keep], x[keep] * w[:, None])
+
+
+def add_dense(X, rows, shift, scale, weight, labels, total, mass):
+    """Add w x to ``total[k]`` and w to ``mass[k]``, k = labels[t] (skipped if negative), in the order of rows."""
+    _add(_dense(X, rows, shift, scale), rows, weight, labels, total, mass)
+
+
+def add_csr(data, indices, indptr, rows, scale, weight, labels, total, mass):
+    """The same for compressed sparse rows."""
+    _add(_csr(data, indices, indptr, rows, scale, total.shape[1]), rows, weight, labels, total, mass)
+
+
+def distance_dense(X, rows, shift, scale, labels, mean, square):
+    """Squared Euclidean distance of each row from the mean of its label; fills ``square``."""
+    gap = _dense(X, rows, shift, scale) - mean[labels]
+    square[:] = (gap * gap).sum(axis=1)
+
+
+def distance_csr(data, indices, indptr, rows, scale, labels, mean, norm, square):
+    """The same for compressed sparse rows; ``norm`` holds the squared norms of the means."""
+    gap = _csr(data, indices, indptr, rows, scale, mean.shape[1]) - mean[labels]
+    square[:] = (gap * gap).sum(axis=1)

@@ -1,0 +1,117 @@
+"""The protocol by which algorithms see rows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from kfree.families import Affine, Array, Geometry
+from kfree.rows.threads import in_order
+
+#: Rows read at a time. Part of the result's definition: sums are formed per span and added in order.
+SPAN = 16384
+
+T = TypeVar("T")
+_NONE = np.empty(0)
+
+
+class Nearest(NamedTuple):
+    """The two least relative costs of some rows."""
+
+    labels: Array  # (m,) int32, lowest index of the least
+    least: Array  # (m,)
+    second: Array  # (m,)
+    slack: Array  # (m,) bound on the rounding error of any one of them, base cost included
+
+
+class Rows(ABC):
+    """A table of statistics t(x) = (x - shift) * scale with weights; never copied whole."""
+
+    n: int
+    p: int
+    weight: Array  # (n,), or (0,) for ones
+    scale: Array  # (n,), or (0,) for ones
+    dtype: np.dtype[Any]  # of the products: float32 or float64
+
+    def spans(self) -> list[slice]:
+        """The spans the rows are read in."""
+        return [slice(start, min(start + SPAN, self.n)) for start in range(0, self.n, SPAN)]
+
+    def each(self, function: Callable[[slice], T]) -> Iterator[T]:
+        """Apply a function to every span, in parallel; results in span order."""
+        return in_order(function, self.spans())
+
+    def weights(self, rows: Any) -> Array:
+        """Weights of some rows."""
+        if self.weight.size:
+            return self.weight[rows]
+        return np.ones(len(range(*rows.indices(self.n))) if isinstance(rows, slice) else len(rows))
+
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.weight.sum()) if self.weight.size else float(self.n)
+
+    @abstractmethod
+    def dense(self, rows: Any) -> Array:
+        """Statistics of a few rows, float64."""
+
+    @abstractmethod
+    def take(self, rows: Array, weight: Array) -> "Rows":
+        """A copy of some rows in memory, float64, with weights of its own."""
+
+    @abstractmethod
+    def hash(self, rows: slice) -> Array:
+        """Hashes of the rows' content as the user gave it, uint64."""
+
+    @abstractmethod
+    def base(self, rows: slice, geometry: Geometry) -> Array:
+        """D(x, anchor)."""
+
+    @abstractmethod
+    def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> Array | int:
+        """Fill ``out`` in the given precision; return the number of columns each row touches."""
+
+    @abstractmethod
+    def own(self, rows: Any, labels: Array, affine: Affine) -> Array:
+        """Relative costs of rows to the centres in ``labels``, float64."""
+
+    @abstractmethod
+    def distance(self, rows: Any, labels: Array, mean: Array) -> Array:
+        """Squared Euclidean distances of rows from the means in ``labels``, float64."""
+
+    @abstractmethod
+    def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
+        """Add w x and w of rows to the sums of their labels (skipped if negative)."""
+
+    def nearest(self, rows: Any, base: Array, affine: Affine, dtype: Any = None) -> Nearest:
+        """The two least relative costs over all centres, with a bound on their error."""
+        dtype = np.dtype(dtype or self.dtype)
+        m = base.shape[0]
+        found = Nearest(np.empty(m, np.int32), np.empty(m), np.empty(m), np.empty(m))
+        size = np.abs(affine.coef)
+        size[size > 1e20] = 0.0  # stand-ins for infinity: a row that meets one is far beyond any bound
+        reach = np.array([np.sqrt((size * size).sum(axis=1).max()), size.max(initial=0.0)])
+        terms = self._nearest(rows, affine, dtype, reach, found)
+        found.slack[:] += base + affine.size
+        found.slack[:] *= (terms + 4) * np.finfo(dtype).eps
+        return found
+
+    def sums(self, labels: Array, K: int) -> tuple[Array, Array]:
+        """Sums (K, p) and weights (K,) by label, formed per span and added in order."""
+
+        def of_span(span: slice) -> tuple[Array, Array]:
+            total, mass = np.zeros((K, self.p)), np.zeros(K)
+            self.add(span, labels[span], total, mass)
+            return total, mass
+
+        return add_up(self.each(of_span), K, self.p)
+
+
+def add_up(parts: Iterator[tuple[Array, Array]], K: int, p: int) -> tuple[Array, Array]:
+    """Add sums in the order they come."""
+    total, mass = np.zeros((K, p)), np.zeros(K)
+    for part_total, part_mass in parts:
+        total += part_total
+        mass += part_mass
+    return total, mass

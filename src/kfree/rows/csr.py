@@ -1,0 +1,87 @@
+"""Rows of a compressed sparse table; never densified beyond a few rows."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.families import Affine, Array, Geometry, Separable
+from kfree.kernels import kernels
+from kfree.rows.base import Nearest, Rows
+
+
+class CsrRows(Rows):
+    """Rows of a CSR matrix with sorted indices and no duplicates."""
+
+    def __init__(self, X: sp.csr_matrix, *, weight: Array, scale: Array, dtype: Any = None):
+        self.X = X
+        self.n, self.p = X.shape
+        self.weight, self.scale = weight, scale
+        self.shift = np.zeros(self.p)
+        self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
+
+    def _index(self, rows: Any) -> Array:
+        return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+    def dense(self, rows: Any) -> Array:
+        """Statistics of a few rows, float64."""
+        stats = self.X[rows].toarray().astype(np.float64)
+        return stats * self.scale[rows][:, None] if self.scale.size else stats
+
+    def take(self, rows: Array, weight: Array) -> "CsrRows":
+        """A copy of some rows in memory, float64, with weights of its own."""
+        X = self.X[rows].astype(np.float64)
+        scale = self.scale[rows] if self.scale.size else self.scale
+        return CsrRows(X, weight=weight, scale=scale)
+
+    def hash(self, rows: slice) -> Array:
+        """Hashes of the rows' content as the user gave it."""
+        index = self._index(rows)
+        hashes = np.empty(index.shape[0], np.uint64)
+        kernels().hash_csr(self.X.data, self.X.indices, self.X.indptr, index, hashes)
+        return hashes
+
+    def base(self, rows: slice, geometry: Geometry) -> Array:
+        """D(x, anchor): the zeros' part for all columns at once, corrected on the stored entries."""
+        family = geometry.family
+        if not isinstance(family, Separable):
+            raise TypeError(
+                f"divergence={family.name or type(family).__name__!r} does not work on sparse rows because it is not "
+                "a sum over columns. Pass X.toarray(), or use divergence='sqeuclidean'."
+            )
+        part = self.X[rows]
+        values = part.data.astype(np.float64)
+        if self.scale.size:
+            values = values * np.repeat(self.scale[rows], np.diff(part.indptr))
+        zeros = family.terms(np.zeros(self.p), geometry.anchor)
+        correction = family.terms(values, geometry.anchor[part.indices]) - zeros[part.indices]
+        owner = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        by_row = np.bincount(owner, weights=correction, minlength=part.shape[0])
+        return np.maximum(zeros.sum() + by_row, 0.0)
+
+    def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> Array:
+        index, X = self._index(rows), self.X
+        coef_t = np.ascontiguousarray(affine.coef.T, dtype=dtype)
+        offset = affine.offset.astype(dtype)
+        kernels().nearest_csr(X.data, X.indices, X.indptr, index, self.scale, coef_t, offset, reach, *out)
+        return X.indptr[index + 1] - X.indptr[index]
+
+    def own(self, rows: Any, labels: Array, affine: Affine) -> Array:
+        """Relative costs of rows to the centres in ``labels``, float64."""
+        index, X = self._index(rows), self.X
+        cost = np.empty(index.shape[0])
+        kernels().own_csr(X.data, X.indices, X.indptr, index, self.scale, labels, affine.coef, affine.offset, cost)
+        return cost
+
+    def distance(self, rows: Any, labels: Array, mean: Array) -> Array:
+        """Squared Euclidean distances of rows from the means in ``labels``, float64."""
+        index, X = self._index(rows), self.X
+        square = np.empty(index.shape[0])
+        norm = (mean * mean).sum(axis=1)
+        kernels().distance_csr(X.data, X.indices, X.indptr, index, self.scale, labels, mean, norm, square)
+        return square
+
+    def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
+        """Add w x and w of rows to the sums of their labels (skipped if negative)."""
+        index, X = self._index(rows), self.X
+        kernels().add_csr(X.data, X.indices, X.indptr, index, self.scale, self.weight, labels, total, mass)

@@ -1,0 +1,75 @@
+"""Rows of a dense table: numpy array or memory map, C or F order, any real dtype."""
+
+from typing import Any
+
+import numpy as np
+
+from kfree.families import Affine, Array, Geometry
+from kfree.kernels import kernels
+from kfree.rows.base import Nearest, Rows
+
+
+class DenseRows(Rows):
+    """Rows of a dense array; float64 and float32 in C order are read in place, others are converted per span."""
+
+    def __init__(self, X: Array, *, weight: Array, scale: Array, shift: Array, dtype: Any = None):
+        self.X = X
+        self.n, self.p = X.shape
+        self.weight, self.scale, self.shift = weight, scale, shift
+        self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
+        self._in_place = X.flags.c_contiguous and X.dtype in (np.float32, np.float64)
+        self._view = np.asarray(X) if self._in_place else None
+
+    def _window(self, rows: Any) -> tuple[Array, Array, Array]:
+        """An array that holds the rows, their positions in it, and the row scales that go with it."""
+        if self._in_place:
+            index = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+            return self._view, index, self.scale
+        copy = np.ascontiguousarray(self.X[rows], dtype=np.float64)
+        return copy, np.arange(copy.shape[0]), self.scale[rows] if self.scale.size else self.scale
+
+    def dense(self, rows: Any) -> Array:
+        """Statistics of a few rows, float64."""
+        stats = np.asarray(self.X[rows], dtype=np.float64) - self.shift
+        return stats * self.scale[rows][:, None] if self.scale.size else stats
+
+    def take(self, rows: Array, weight: Array) -> "DenseRows":
+        """A copy of some rows in memory, float64, with weights of its own."""
+        return DenseRows(self.dense(rows), weight=weight, scale=np.empty(0), shift=np.zeros(self.p))
+
+    def hash(self, rows: slice) -> Array:
+        """Hashes of the rows' content as the user gave it."""
+        X, index, _ = self._window(rows)
+        hashes = np.empty(index.shape[0], np.uint64)
+        kernels().hash_dense(X, index, hashes)
+        return hashes
+
+    def base(self, rows: slice, geometry: Geometry) -> Array:
+        """D(x, anchor)."""
+        return geometry.divergence(self.dense(rows), geometry.anchor)
+
+    def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> int:
+        X, index, scale = self._window(rows)
+        coef = np.ascontiguousarray(affine.coef, dtype=dtype)
+        kernels().nearest_dense(X, index, self.shift, scale, coef, affine.offset.astype(dtype), reach, *out)
+        return self.p
+
+    def own(self, rows: Any, labels: Array, affine: Affine) -> Array:
+        """Relative costs of rows to the centres in ``labels``, float64."""
+        X, index, scale = self._window(rows)
+        cost = np.empty(index.shape[0])
+        kernels().own_dense(X, index, self.shift, scale, labels, affine.coef, affine.offset, cost)
+        return cost
+
+    def distance(self, rows: Any, labels: Array, mean: Array) -> Array:
+        """Squared Euclidean distances of rows from the means in ``labels``, float64."""
+        X, index, scale = self._window(rows)
+        square = np.empty(index.shape[0])
+        kernels().distance_dense(X, index, self.shift, scale, labels, mean, square)
+        return square
+
+    def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
+        """Add w x and w of rows to the sums of their labels (skipped if negative)."""
+        X, index, scale = self._window(rows)
+        weight = self.weight if self._in_place or not self.weight.size else self.weight[rows]
+        kernels().add_dense(X, index, self.shift, scale, weight, labels, total, mass)
