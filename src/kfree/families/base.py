@@ -113,7 +113,9 @@ class Family(ABC):
         return (mean * np.abs(dtheta) ** 3).sum(axis=-1) / square
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_"))
+        settings = ", ".join(
+            f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_")
+        )
         return f"{type(self).__name__}({settings})"
 
 

@@ -37,7 +37,9 @@ class Binomial(Separable):
     @property
     def _trials(self) -> float:
         if self.n is None:
-            raise ValueError("Binomial needs the number of trials before it can measure; pass Binomial(n=...).")
+            raise ValueError(
+                "Binomial needs the number of trials before it can measure; pass Binomial(n=...)."
+            )
         return float(self.n)
 
     def phi(self, stats: Array) -> Array:

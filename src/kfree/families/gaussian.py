@@ -64,7 +64,9 @@ class Mahalanobis(Family):
     @cached_property
     def _precision(self) -> Array:
         if self.covariance is None:
-            raise ValueError("Mahalanobis needs a covariance before it can measure; pass Mahalanobis(covariance=S).")
+            raise ValueError(
+                "Mahalanobis needs a covariance before it can measure; pass Mahalanobis(covariance=S)."
+            )
         return np.linalg.inv(np.asarray(self.covariance, dtype=float))
 
     def adapt(self, summary: Summary) -> "Mahalanobis":
@@ -132,6 +134,7 @@ class Cosine(SquaredEuclidean):
 
     def join_cost(self, total_a: Array, mass_a: Array, total_b: Array, mass_b: Array) -> Array:
         """Loss of resultant length, ||R_a|| + ||R_b|| - ||R_a + R_b||."""
+
         def length(total):
             return np.sqrt((total * total).sum(axis=-1))
 

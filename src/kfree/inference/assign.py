@@ -181,7 +181,7 @@ def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: M
         low = memory.low[span]
         low[old] += fall[labels[old]]
         low[~old] = -np.inf
-        if K > K_old:
+        if K_old < K:
             base = table.base[span]
             found = table.rows.nearest(span, base, fresh)
             np.minimum(low, base + found.least - 2 * found.slack, out=low)

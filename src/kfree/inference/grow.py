@@ -41,7 +41,14 @@ class Growth(NamedTuple):
 
 
 def grow(
-    table: Table, centres: Centres, memory: Memory, growth: Growth, budget: Budget, *, phase: str, max_iter: int
+    table: Table,
+    centres: Centres,
+    memory: Memory,
+    growth: Growth,
+    budget: Budget,
+    *,
+    phase: str,
+    max_iter: int,
 ) -> Outcome:
     """Run GROW to its end; the outcome's state holds the centres."""
 
@@ -58,10 +65,12 @@ def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[G
     objective = penalised(table, state.centres, sums, growth.lam)
     changed = sums.changed / weight
     openers = np.empty(0, np.intp)
-    if K < growth.max_clusters and (state.pause >= growth.pause or changed <= growth.tol):
+    if growth.max_clusters > K and (state.pause >= growth.pause or changed <= growth.tol):
         openers = choose_openers(table, memory, growth, state.centres.mean.shape[0])
         openers = openers[: int(min(growth.max_clusters - K, openers.size))]
-    total, mass = (sums.total, sums.mass) if not openers.size else _open(table, memory, openers, len(sums.mass))
+    total, mass = (
+        (sums.total, sums.mass) if not openers.size else _open(table, memory, openers, len(sums.mass))
+    )
     centres = update(table, state.centres, total, mass, memory)
     info = Info(objective, sums.cost, changed, openers.size, K)
     return Grown(centres, 0 if openers.size else state.pause + 1), info
@@ -105,7 +114,9 @@ def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Arr
         piece = np.arange(start, min(start + _PIECE, rows.size))
         start = piece[-1] + 1
         if len(means):
-            cost = nearest_cost(table, rows[piece], make_centres(table.geometry, means), threshold[piece] / unit[piece])
+            cost = nearest_cost(
+                table, rows[piece], make_centres(table.geometry, means), threshold[piece] / unit[piece]
+            )
             piece = piece[unit[piece] * cost > threshold[piece]]
         fresh = table.singletons(rows[piece])
         costs = unit[piece][:, None] * exact_costs(table, rows[piece], fresh)
@@ -139,12 +150,17 @@ def _open(table: Table, memory: Memory, openers: Array, K: int) -> tuple[Array, 
 def copies_of(table: Table, rows: Array) -> list[Array]:
     """For each of some rows the indices of all rows with the same content."""
     wanted = np.sort(table.hashes[rows])
-    hits = np.flatnonzero(wanted[np.minimum(np.searchsorted(wanted, table.hashes), wanted.size - 1)] == table.hashes)
+    hits = np.flatnonzero(
+        wanted[np.minimum(np.searchsorted(wanted, table.hashes), wanted.size - 1)] == table.hashes
+    )
     by_hash = hits[np.argsort(table.hashes[hits], kind="stable")]
     edges = table.hashes[by_hash]
     out = []
     for row in rows:
-        lo, hi = np.searchsorted(edges, table.hashes[row], "left"), np.searchsorted(edges, table.hashes[row], "right")
+        lo, hi = (
+            np.searchsorted(edges, table.hashes[row], "left"),
+            np.searchsorted(edges, table.hashes[row], "right"),
+        )
         same = by_hash[lo:hi]
         if same.size > 1:  # equal hashes of unequal rows are next to impossible, but cheap to rule out
             same = same[(table.rows.dense(same) == table.rows.dense(np.array([row]))).all(axis=1)]

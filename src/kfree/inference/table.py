@@ -48,6 +48,23 @@ class Table(NamedTuple):
             self.alone[rows] if self.alone.size else self.alone,
         )
 
+    def joined(self, other: "Table") -> "Table":
+        """These rows and those of another table of the same geometry, in memory."""
+        unit = (
+            (self._units(), other._units()) if self.unit.size or other.unit.size else (self.unit, other.unit)
+        )
+        return Table(
+            self.rows.joined(other.rows),
+            self.geometry,
+            np.concatenate([self.base, other.base]),
+            np.concatenate([self.hashes, other.hashes]),
+            np.concatenate(unit),
+            np.concatenate([self.alone, other.alone]),
+        )
+
+    def _units(self) -> Array:
+        return self.unit if self.unit.size else np.ones(self.n)
+
 
 def make_table(rows: Rows, geometry: Geometry) -> Table:
     """Compute the constants of the rows, span by span."""
@@ -74,7 +91,9 @@ def _in_pieces(rows: Rows, span: slice, function: Callable[[Array, Array], Array
     pieces = []
     for start in range(span.start, span.stop, step):
         stop = min(start + step, span.stop)
-        pieces.append(function(rows.dense(slice(start, stop)), weight[start - span.start : stop - span.start]))
+        pieces.append(
+            function(rows.dense(slice(start, stop)), weight[start - span.start : stop - span.start])
+        )
     return np.concatenate(pieces)
 
 

@@ -61,6 +61,10 @@ class Rows(ABC):
         """A copy of some rows in memory, float64, with weights of its own."""
 
     @abstractmethod
+    def joined(self, other: Any) -> "Rows":
+        """These rows and those of another sample of the same table."""
+
+    @abstractmethod
     def hash(self, rows: slice) -> Array:
         """Hashes of the rows' content as the user gave it, uint64."""
 

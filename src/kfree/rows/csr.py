@@ -34,6 +34,12 @@ class CsrRows(Rows):
         scale = self.scale[rows] if self.scale.size else self.scale
         return CsrRows(X, weight=weight, scale=scale)
 
+    def joined(self, other: "CsrRows") -> "CsrRows":
+        """These rows and those of another sample of the same table."""
+        X = sp.vstack([self.X, other.X], format="csr")
+        weight = np.concatenate([self.weights(slice(0, self.n)), other.weights(slice(0, other.n))])
+        return CsrRows(X, weight=weight, scale=np.concatenate([self.scale, other.scale]))
+
     def hash(self, rows: slice) -> Array:
         """Hashes of the rows' content as the user gave it."""
         index = self._index(rows)
@@ -70,7 +76,9 @@ class CsrRows(Rows):
         """Relative costs of rows to the centres in ``labels``, float64."""
         index, X = self._index(rows), self.X
         cost = np.empty(index.shape[0])
-        kernels().own_csr(X.data, X.indices, X.indptr, index, self.scale, labels, affine.coef, affine.offset, cost)
+        kernels().own_csr(
+            X.data, X.indices, X.indptr, index, self.scale, labels, affine.coef, affine.offset, cost
+        )
         return cost
 
     def distance(self, rows: Any, labels: Array, mean: Array) -> Array:

@@ -37,6 +37,12 @@ class DenseRows(Rows):
         """A copy of some rows in memory, float64, with weights of its own."""
         return DenseRows(self.dense(rows), weight=weight, scale=np.empty(0), shift=np.zeros(self.p))
 
+    def joined(self, other: "DenseRows") -> "DenseRows":
+        """These rows and those of another sample of the same table."""
+        X = np.concatenate([self.X, other.X])
+        weight = np.concatenate([self.weights(slice(0, self.n)), other.weights(slice(0, other.n))])
+        return DenseRows(X, weight=weight, scale=self.scale, shift=self.shift)
+
     def hash(self, rows: slice) -> Array:
         """Hashes of the rows' content as the user gave it."""
         X, index, _ = self._window(rows)
@@ -46,6 +52,11 @@ class DenseRows(Rows):
 
     def base(self, rows: slice, geometry: Geometry) -> Array:
         """D(x, anchor)."""
+        factor = geometry.family.euclidean_factor
+        if factor is not None:
+            return factor * self.distance(
+                rows, np.zeros(rows.stop - rows.start, np.int32), geometry.anchor[None]
+            )
         return geometry.divergence(self.dense(rows), geometry.anchor)
 
     def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> int:

@@ -1,0 +1,245 @@
+"""Moves of whole clusters: clear splits and paying merges, all clusters at once.
+
+A split is judged on rows that did not choose it (an even bit of the hash fits, an odd one judges): otherwise noise
+looks clear when a cluster has few rows for its dimension.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.inference.assign import Centres, make_centres, own_cost
+from kfree.inference.table import Memory, Table
+
+#: Between-sides share of the variance at which a split is clear: 0.64 for a halved Gaussian, 0.8 for two 4 sd apart.
+CLARITY = 0.8
+#: Pairs of seeds tried in each cluster.
+TRIALS = 4
+#: Two-means steps after seeding.
+STEPS = 4
+#: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
+STRAYS = 0.02
+#: Merges compare all pairs; above this many clusters they are left out.
+MOST_PAIRS = 3000
+
+_JUDGE = np.uint64(0xA5A5A5A5)
+_MIN_JUDGES = 8
+
+
+class SplitRule(NamedTuple):
+    """When a split is worth it."""
+
+    clarity: float = CLARITY  # 0: any split that pays
+    trials: int = TRIALS
+    held_out: bool = True  # judge on rows that did not fit
+
+
+def mix(v: Array) -> Array:
+    """Finaliser of splitmix64: spreads the bits of a hash."""
+    v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return v ^ (v >> np.uint64(31))
+
+
+def _uniform(hashes: Array, trial: int) -> Array:
+    """Uniform numbers in (0, 1) that depend on row content and trial only."""
+    return (mix(hashes + np.uint64(trial + 1)) >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
+
+
+class Halves(NamedTuple):
+    """The best split found of every cluster."""
+
+    mean: Array  # (2K, p) centres of the halves, 2c and 2c + 1
+    side: Array  # (n,) 0 or 1
+    gain: Array  # (K,) fall of the objective, penalty apart; 0 where there is none
+    clarity: Array  # (K,)
+
+
+def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule) -> Halves:
+    """Split every cluster in two by seeded two-means; keep the best of some trials."""
+    K, n = centres.mean.shape[0], table.n
+    fits = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0 if rule.held_out else np.ones(n, bool)
+    if table.rows.weight.size:
+        fits &= table.rows.weight > 0
+    best = Halves(np.repeat(centres.mean, 2, axis=0), np.zeros(n, np.int8), np.zeros(K), np.zeros(K))
+    for trial in range(rule.trials):
+        mean, usable = _seed(table, centres, memory, fits, trial)
+        if not usable.any():
+            continue
+        for _ in range(STEPS):
+            side = (_contrast(table, mean, memory.labels) > 0).astype(np.int32)
+            total, mass = table.rows.sums(
+                np.where(fits, 2 * memory.labels + side, -1).astype(np.int32), 2 * K
+            )
+            both = (mass.reshape(K, 2) > 0).all(axis=1) & usable
+            usable = both
+            move = np.repeat(both, 2)
+            mean[move] = table.geometry.centre(total[move], mass[move])
+        contrast = _contrast(table, mean, memory.labels)
+        side = (contrast > 0).astype(np.int8)
+        gain = _gains(table, memory.labels, side, K, usable)
+        better = gain > best.gain
+        if not better.any():
+            continue
+        judges = ~fits if rule.held_out else np.ones(n, bool)
+        clarity = _clarity(table, memory.labels, contrast, side, judges, K)
+        rows = better[memory.labels]
+        best.side[rows] = side[rows]
+        best.gain[better], best.clarity[better] = gain[better], clarity[better]
+        best.mean[np.repeat(better, 2)] = mean[np.repeat(better, 2)]
+    return best
+
+
+def _seed(table: Table, centres: Centres, memory: Memory, fits: Array, trial: int) -> tuple[Array, Array]:
+    """Two seeds in every cluster by races weighted with the divergence: from the centre, then from the first."""
+    K = centres.mean.shape[0]
+    time = -np.log(_uniform(table.hashes, trial))
+    first = _winners(table, memory.labels, time, memory.cost, fits, K)
+    usable = first >= 0
+    seeds = np.where(usable, first, 0)
+    a = table.singletons(seeds)
+    from_a = own_cost(table, slice(0, table.n), make_centres(table.geometry, a), memory.labels)
+    second = _winners(table, memory.labels, time, from_a, fits, K)
+    usable &= second >= 0
+    b = table.singletons(np.where(usable, second, 0))
+    mean = np.empty((2 * K, centres.mean.shape[1]))
+    mean[0::2], mean[1::2] = a, b
+    return mean, usable
+
+
+def _winners(table: Table, labels: Array, time: Array, speed: Array, fits: Array, K: int) -> Array:
+    """In each cluster the fitting row that finishes first, at time / speed; -1 where nobody can move."""
+    racing = np.flatnonzero(fits & (speed > 0))
+    finish = time[racing] / speed[racing]
+    order = racing[np.lexsort((table.hashes[racing], finish, labels[racing]))]
+    winners = np.full(K, -1, np.intp)
+    clusters, first = np.unique(labels[order], return_index=True)
+    winners[clusters] = order[first]
+    return winners
+
+
+def _contrast(table: Table, mean: Array, labels: Array) -> Array:
+    """D(x, c1) - D(x, c2) for the two halves of each row's cluster: the coordinate that decides the side."""
+    pairs = make_centres(table.geometry, mean)
+    everything = slice(0, table.n)
+    a = own_cost(table, everything, pairs, 2 * labels)
+    b = own_cost(table, everything, pairs, 2 * labels + 1)
+    with np.errstate(invalid="ignore"):
+        contrast = a - b
+    contrast[np.isnan(contrast)] = 0.0  # excluded by both
+    finite = np.isfinite(contrast)
+    if not finite.all():
+        far = np.abs(contrast[finite]).max(initial=1.0)
+        contrast = np.clip(contrast, -far, far)
+    return contrast
+
+
+def _gains(table: Table, labels: Array, side: Array, K: int, usable: Array) -> Array:
+    total, mass = table.rows.sums((2 * labels + side).astype(np.int32), 2 * K)
+    a, b = np.arange(0, 2 * K, 2), np.arange(1, 2 * K, 2)
+    split = np.flatnonzero(usable & (mass[a] > 0) & (mass[b] > 0))
+    gain = np.zeros(K)
+    if split.size:
+        a, b = a[split], b[split]
+        gain[split] = table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
+    return gain
+
+
+def _clarity(table: Table, labels: Array, contrast: Array, side: Array, judges: Array, K: int) -> Array:
+    """Between-sides share of the variance of the contrast over the judging rows of each cluster."""
+    judges = np.flatnonzero(judges)
+    weight = table.rows.weights(judges)
+    group = 2 * labels[judges] + side[judges]
+    value = contrast[judges]
+    # centre by cluster first, so that no digits are lost to a common offset
+    mass_c = np.bincount(labels[judges], weight, K)
+    middle = np.bincount(labels[judges], weight * value, K) / np.where(mass_c > 0, mass_c, 1.0)
+    value = value - middle[labels[judges]]
+    mass = np.bincount(group, weight, 2 * K)
+    mean = np.bincount(group, weight * value, 2 * K) / np.where(mass > 0, mass, 1.0)
+    between = (mass * mean**2).reshape(K, 2).sum(axis=1)
+    total = np.bincount(labels[judges], weight * value**2, K)
+    distinct = np.bincount(labels[judges][np.unique(table.hashes[judges], return_index=True)[1]], minlength=K)
+    enough = (distinct >= _MIN_JUDGES) & (total > 0)
+    return np.where(enough, between / np.where(total > 0, total, 1.0), 0.0)
+
+
+def paying_merges(
+    table: Table, centres: Centres, memory: Memory, lam: float, *, strays: float
+) -> list[tuple[int, int]]:
+    """Pairs of clusters whose union raises the costs by less than lam, cheapest first, each cluster once."""
+    K = centres.mean.shape[0]
+    if K < 2 or K > MOST_PAIRS:
+        return []
+    total, mass = table.rows.sums(memory.labels, K)
+    pairs, rises = _cheap_pairs(table, total, mass, lam)
+    used = np.zeros(K, bool)
+    merges: list[tuple[int, int]] = []
+    members = np.argsort(memory.labels, kind="stable")
+    edges = np.searchsorted(memory.labels[members], np.arange(K + 1))
+    for a, b in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], rises))]:
+        if used[a] or used[b]:
+            continue
+        small = a if mass[a] < mass[b] else b
+        rows = members[edges[small] : edges[small + 1]]
+        joint = table.geometry.centre((total[a] + total[b])[None], (mass[a] + mass[b])[None])
+        cost = own_cost(table, rows, make_centres(table.geometry, joint), np.zeros(rows.size, np.int32))
+        weight = table.rows.weights(rows)
+        if weight[table.excess(cost, lam, rows) > 0].sum() <= strays * mass[small]:
+            merges.append((int(min(a, b)), int(max(a, b))))
+            used[[a, b]] = True
+    return merges
+
+
+def _cheap_pairs(table: Table, total: Array, mass: Array, lam: float) -> tuple[Array, Array]:
+    K = mass.size
+    pairs, rises = [np.empty((0, 2), np.intp)], [np.empty(0)]
+    step = max(1, 2_000_000 // total.size)
+    held = mass > 0
+    for start in range(0, K, step):
+        a = np.arange(start, min(start + step, K))
+        first, second = np.repeat(a, K), np.tile(np.arange(K), a.size)
+        keep = (first < second) & held[first] & held[second]
+        first, second = first[keep], second[keep]
+        if not first.size:
+            continue
+        rise = table.geometry.join_cost(total[first], mass[first], total[second], mass[second])
+        cheap = rise < lam
+        pairs.append(np.stack([first[cheap], second[cheap]], axis=1))
+        rises.append(rise[cheap])
+    return np.concatenate(pairs), np.concatenate(rises)
+
+
+def apply_moves(
+    table: Table, centres: Centres, memory: Memory, lam: float, rule: SplitRule, *, strays: float = STRAYS
+) -> tuple[Centres, int]:
+    """One round of splits and merges on disjoint clusters; labels follow. Returns the centres and how many moved.
+
+    Each move lowers the objective by |gain - lam|.
+    """
+    halves = halve(table, centres, memory, rule)
+    K = centres.mean.shape[0]
+    margin = 1e-10 * (lam + halves.gain)
+    split = np.flatnonzero((halves.gain > lam + margin) & (halves.clarity >= rule.clarity))
+    merges = paying_merges(table, centres, memory, lam, strays=strays)
+    merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
+    if not split.size and not merges:
+        return centres, 0
+    labels = memory.labels.copy()
+    target = np.arange(K)
+    for keep, gone in merges:
+        target[gone] = keep
+    new = np.full(K, -1)
+    new[split] = K + np.arange(split.size)
+    away = (halves.side == 1) & (new[memory.labels] >= 0)
+    labels = np.where(away, new[memory.labels], target[memory.labels]).astype(np.int32)
+    total, mass = table.rows.sums(labels, K + split.size)
+    held = np.flatnonzero(mass > 0)
+    remap = np.zeros(mass.size, np.int32)
+    remap[held] = np.arange(held.size)
+    memory.labels[:] = remap[labels]
+    memory.low[:] = -np.inf
+    return make_centres(table.geometry, table.geometry.centre(total[held], mass[held])), split.size + len(
+        merges
+    )
