@@ -1,12 +1,14 @@
 """Compiled kernels (numba). See ``kfree.kernels.reference`` for what each computes."""
 
 from kfree.kernels.compiled.content import farthest, hash_csr, hash_dense
+from kfree.kernels.compiled.dip import dip
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
 from kfree.kernels.compiled.sums import add_csr, add_dense, distance_csr, distance_dense, own_csr, own_dense
 
 __all__ = [
     "add_csr",
     "add_dense",
+    "dip",
     "distance_csr",
     "distance_dense",
     "farthest",

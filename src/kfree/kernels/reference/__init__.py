@@ -1,12 +1,14 @@
 """Reference kernels: numpy only, written to be read. The compiled twins must agree with them."""
 
 from kfree.kernels.reference.content import farthest, hash_csr, hash_dense
+from kfree.kernels.reference.dip import dip
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
 from kfree.kernels.reference.sums import add_csr, add_dense, distance_csr, distance_dense, own_csr, own_dense
 
 __all__ = [
     "add_csr",
     "add_dense",
+    "dip",
     "distance_csr",
     "distance_dense",
     "farthest",
