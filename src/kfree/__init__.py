@@ -1,3 +1,70 @@
 """kfree: clusters, topics and latent features without being told how many."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kfree.estimators import DPMeans, LamPath, lam_for_k, lam_path
+    from kfree.families import (
+        KL,
+        Bernoulli,
+        Binomial,
+        Cosine,
+        Family,
+        ItakuraSaito,
+        Mahalanobis,
+        NegativeBinomial,
+        Poisson,
+        Separable,
+        SquaredEuclidean,
+    )
+
 __version__ = "0.1.0"
+
+_HOMES = {
+    "kfree.estimators": ("DPMeans", "LamPath", "lam_for_k", "lam_path"),
+    "kfree.families": (
+        "KL",
+        "Bernoulli",
+        "Binomial",
+        "Cosine",
+        "Family",
+        "ItakuraSaito",
+        "Mahalanobis",
+        "NegativeBinomial",
+        "Poisson",
+        "Separable",
+        "SquaredEuclidean",
+    ),
+}
+_WHERE = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "KL",
+    "Bernoulli",
+    "Binomial",
+    "Cosine",
+    "DPMeans",
+    "Family",
+    "ItakuraSaito",
+    "LamPath",
+    "Mahalanobis",
+    "NegativeBinomial",
+    "Poisson",
+    "Separable",
+    "SquaredEuclidean",
+    "__version__",
+    "lam_for_k",
+    "lam_path",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names when they are first used, so that ``import kfree`` costs nothing."""
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'kfree' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,16 +4,19 @@ Products are evaluated in the precision of the data; where their error bound lea
 again in float64, and where that leaves it open by the divergence's own formula.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kfree.families import Affine, Array, Geometry
 from kfree.inference.table import Memory, Table
 from kfree.rows.base import Nearest, add_up
+from kfree.rows.threads import in_order
 
 # Entries of a temporary (rows x centres x columns) in the decisive comparison.
 _PIECE = 2_000_000
+# Rows a thread takes from a list at a time.
+_SHARE = 4096
 
 
 class Centres(NamedTuple):
@@ -95,6 +98,13 @@ def nearest(table: Table, rows: Array, centres: Centres) -> tuple[Nearest, int]:
     return found, int((least == second).sum())
 
 
+def nearest_spread(table: Table, rows: Array, centres: Centres) -> Nearest:
+    """``nearest`` of a list of rows, in parallel (not to be called from within a span)."""
+    pieces = np.array_split(rows, max(1, rows.size // _SHARE))
+    parts = [found for found, _ in in_order(lambda piece: nearest(table, piece, centres), pieces)]
+    return parts[0] if len(parts) == 1 else Nearest(*map(np.concatenate, zip(*parts)))
+
+
 def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = None) -> Sums:
     """Assign every row to its nearest centre (ties: lowest index) and return the sums of the clusters.
 
@@ -145,6 +155,23 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
 
     total, mass = add_up(parts(), K, rows.p)
     return Sums(total, mass, changed, cost, ties)
+
+
+def cost_matrix(table: Table, centres: Centres, dtype: Any) -> Array:
+    """Divergences of all rows from all centres, (n, K): what a user asked to see, and nothing else needs."""
+    costs = np.empty((table.n, centres.mean.shape[0]), dtype)
+    infinity = table.geometry.family.divergence_at_infinity
+
+    def of_span(span: slice) -> None:
+        step = max(1, _PIECE // max(table.rows.p, centres.mean.shape[0]))
+        for start in range(span.start, span.stop, step):
+            piece = slice(start, min(start + step, span.stop))
+            product = table.rows.dense(piece) @ centres.affine.coef.T
+            costs[piece] = infinity(np.maximum(table.base[piece, None] + centres.affine.offset - product, 0.0))
+
+    for _ in table.rows.each(of_span):
+        pass
+    return costs
 
 
 def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: Memory) -> None:

@@ -36,13 +36,14 @@ class BatchSettings(NamedTuple):
     max_iter: int
     max_clusters: float
     moves: bool  # clear splits and paying merges on samples
+    samples: bool = True  # False: the start is given, descend from it on all rows
 
 
-def fit_batch(
-    table: Table, centres: Centres, memory: Memory, settings: BatchSettings, budget: Budget
-) -> Outcome:
+def fit_batch(table: Table, centres: Centres, memory: Memory, settings: BatchSettings, budget: Budget) -> Outcome:
     """Fit from given centres; the outcome's state is a Grown."""
     lam, growth = settings.lam, Growth(settings.lam, settings.tol, settings.max_clusters)
+    if not settings.samples:
+        return grow(table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter)
     if not settings.moves:
         sums = assign(table, centres, memory, lam)
         farthest = table.excess(memory.cost, lam).max()
@@ -142,9 +143,7 @@ def _extremes(
             break
         inside[chosen] = True
         level = level.joined(table.sample(chosen, weights[chosen] * ratio))
-        centres = _fit_sample(
-            level, centres, settings, budget, EXTREME_TOL, f"sample of {level.n} with extremes"
-        )
+        centres = _fit_sample(level, centres, settings, budget, EXTREME_TOL, f"sample of {level.n} with extremes")
     memory.low[:] = -np.inf
     return centres
 

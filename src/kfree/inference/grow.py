@@ -49,13 +49,15 @@ def grow(
     *,
     phase: str,
     max_iter: int,
+    guard: float = np.inf,
 ) -> Outcome:
     """Run GROW to its end; the outcome's state holds the centres."""
 
     def step(state: Grown) -> tuple[Grown, Info]:
         return _pass(table, state, memory, growth)
 
-    return run(step, Grown(centres, growth.pause), budget, phase=phase, tol=growth.tol, max_iter=max_iter)
+    start = Grown(centres, growth.pause)
+    return run(step, start, budget, phase=phase, tol=growth.tol, max_iter=max_iter, guard=guard)
 
 
 def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[Grown, Info]:
@@ -68,9 +70,7 @@ def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[G
     if growth.max_clusters > K and (state.pause >= growth.pause or changed <= growth.tol):
         openers = choose_openers(table, memory, growth, state.centres.mean.shape[0])
         openers = openers[: int(min(growth.max_clusters - K, openers.size))]
-    total, mass = (
-        (sums.total, sums.mass) if not openers.size else _open(table, memory, openers, len(sums.mass))
-    )
+    total, mass = (sums.total, sums.mass) if not openers.size else _open(table, memory, openers, len(sums.mass))
     centres = update(table, state.centres, total, mass, memory)
     info = Info(objective, sums.cost, changed, openers.size, K)
     return Grown(centres, 0 if openers.size else state.pause + 1), info
@@ -87,9 +87,7 @@ def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
 def choose_openers(table: Table, memory: Memory, growth: Growth, K: int) -> Array:
     """Rows that open a cluster in this pass, farthest first."""
     rows, excess = np.full(K, -1, np.intp), np.zeros(K)
-    kernels().farthest(
-        memory.cost, table.unit, table.alone, growth.lam, memory.labels, table.hashes, rows, excess
-    )
+    kernels().farthest(memory.cost, table.unit, table.alone, growth.lam, memory.labels, table.hashes, rows, excess)
     found = rows[rows >= 0]
     if not found.size:
         return found
@@ -114,9 +112,7 @@ def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Arr
         piece = np.arange(start, min(start + _PIECE, rows.size))
         start = piece[-1] + 1
         if len(means):
-            cost = nearest_cost(
-                table, rows[piece], make_centres(table.geometry, means), threshold[piece] / unit[piece]
-            )
+            cost = nearest_cost(table, rows[piece], make_centres(table.geometry, means), threshold[piece] / unit[piece])
             piece = piece[unit[piece] * cost > threshold[piece]]
         fresh = table.singletons(rows[piece])
         costs = unit[piece][:, None] * exact_costs(table, rows[piece], fresh)
@@ -150,9 +146,7 @@ def _open(table: Table, memory: Memory, openers: Array, K: int) -> tuple[Array, 
 def copies_of(table: Table, rows: Array) -> list[Array]:
     """For each of some rows the indices of all rows with the same content."""
     wanted = np.sort(table.hashes[rows])
-    hits = np.flatnonzero(
-        wanted[np.minimum(np.searchsorted(wanted, table.hashes), wanted.size - 1)] == table.hashes
-    )
+    hits = np.flatnonzero(wanted[np.minimum(np.searchsorted(wanted, table.hashes), wanted.size - 1)] == table.hashes)
     by_hash = hits[np.argsort(table.hashes[hits], kind="stable")]
     edges = table.hashes[by_hash]
     out = []

@@ -69,9 +69,7 @@ def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule) -> Ha
             continue
         for _ in range(STEPS):
             side = (_contrast(table, mean, memory.labels) > 0).astype(np.int32)
-            total, mass = table.rows.sums(
-                np.where(fits, 2 * memory.labels + side, -1).astype(np.int32), 2 * K
-            )
+            total, mass = table.rows.sums(np.where(fits, 2 * memory.labels + side, -1).astype(np.int32), 2 * K)
             both = (mass.reshape(K, 2) > 0).all(axis=1) & usable
             usable = both
             move = np.repeat(both, 2)
@@ -212,7 +210,14 @@ def _cheap_pairs(table: Table, total: Array, mass: Array, lam: float) -> tuple[A
 
 
 def apply_moves(
-    table: Table, centres: Centres, memory: Memory, lam: float, rule: SplitRule, *, strays: float = STRAYS
+    table: Table,
+    centres: Centres,
+    memory: Memory,
+    lam: float,
+    rule: SplitRule,
+    *,
+    strays: float = STRAYS,
+    most_splits: float = np.inf,
 ) -> tuple[Centres, int]:
     """One round of splits and merges on disjoint clusters; labels follow. Returns the centres and how many moved.
 
@@ -222,6 +227,7 @@ def apply_moves(
     K = centres.mean.shape[0]
     margin = 1e-10 * (lam + halves.gain)
     split = np.flatnonzero((halves.gain > lam + margin) & (halves.clarity >= rule.clarity))
+    split = split[np.argsort(-halves.gain[split], kind="stable")][: int(min(most_splits, split.size))]
     merges = paying_merges(table, centres, memory, lam, strays=strays)
     merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
     if not split.size and not merges:
@@ -240,6 +246,4 @@ def apply_moves(
     remap[held] = np.arange(held.size)
     memory.labels[:] = remap[labels]
     memory.low[:] = -np.inf
-    return make_centres(table.geometry, table.geometry.centre(total[held], mass[held])), split.size + len(
-        merges
-    )
+    return make_centres(table.geometry, table.geometry.centre(total[held], mass[held])), split.size + len(merges)

@@ -50,9 +50,7 @@ class Table(NamedTuple):
 
     def joined(self, other: "Table") -> "Table":
         """These rows and those of another table of the same geometry, in memory."""
-        unit = (
-            (self._units(), other._units()) if self.unit.size or other.unit.size else (self.unit, other.unit)
-        )
+        unit = (self._units(), other._units()) if self.unit.size or other.unit.size else (self.unit, other.unit)
         return Table(
             self.rows.joined(other.rows),
             self.geometry,
@@ -66,23 +64,24 @@ class Table(NamedTuple):
         return self.unit if self.unit.size else np.ones(self.n)
 
 
-def make_table(rows: Rows, geometry: Geometry) -> Table:
-    """Compute the constants of the rows, span by span."""
+def make_table(rows: Rows, geometry: Geometry, *, hashes: bool = True) -> Table:
+    """Compute the constants of the rows, span by span; a table without hashes is for measuring only."""
     n = rows.n
-    base, hashes = np.empty(n), np.empty(n, np.uint64)
+    base, content = np.empty(n), np.empty(n if hashes else 0, np.uint64)
     unit = np.minimum(rows.weight, 1.0) if rows.weight.size and rows.weight.min() < 1 else np.empty(0)
     alone = np.empty(n if geometry.eta else 0)
 
     def fill(span: slice) -> None:
         base[span] = rows.base(span, geometry)
-        hashes[span] = rows.hash(span)
+        if hashes:
+            content[span] = rows.hash(span)
         if geometry.eta:
             weight = unit[span] if unit.size else np.ones(span.stop - span.start)
             alone[span] = _in_pieces(rows, span, lambda piece, w: geometry.singleton_cost(piece, w), weight)
 
     for _ in rows.each(fill):
         pass
-    return Table(rows, geometry, base, hashes, unit, alone)
+    return Table(rows, geometry, base, content, unit, alone)
 
 
 def _in_pieces(rows: Rows, span: slice, function: Callable[[Array, Array], Array], weight: Array) -> Array:
@@ -91,9 +90,7 @@ def _in_pieces(rows: Rows, span: slice, function: Callable[[Array, Array], Array
     pieces = []
     for start in range(span.start, span.stop, step):
         stop = min(start + step, span.stop)
-        pieces.append(
-            function(rows.dense(slice(start, stop)), weight[start - span.start : stop - span.start])
-        )
+        pieces.append(function(rows.dense(slice(start, stop)), weight[start - span.start : stop - span.start]))
     return np.concatenate(pieces)
 
 

@@ -1,0 +1,234 @@
+"""The door: everything a user passes is checked here, once; below it, code trusts its input."""
+
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.families import KL, Array, Family, Geometry, Separable, Summary, make_family
+from kfree.rows import CsrRows, DenseRows, Rows
+
+WEIGHTINGS = ("none", "length", "relative")
+_NONE = np.empty(0)
+
+
+class Prepared(NamedTuple):
+    """Rows ready for a fit, and what is needed to prepare others in the same way."""
+
+    rows: Rows
+    family: Family
+    shift: Array  # (p,) subtracted from every row
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """A parameter that is one of a few names."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {', '.join(map(repr, choices))}, got {type(value).__name__}.")
+    if value not in choices:
+        raise ValueError(f"Unknown {name} {value!r}. Choose one of {', '.join(map(repr, choices))}.")
+    return value
+
+
+def check_number(
+    name: str, value: Any, *, above: float = -np.inf, least: float = -np.inf, integer: bool = False, hint: str = ""
+) -> float:
+    """A real (or integer) parameter in a range; NaN is never in it."""
+    kind = Integral if integer else Real
+    if not isinstance(value, kind) or isinstance(value, bool):
+        wanted = "an integer" if integer else "a number"
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__} {value!r}. {hint}".rstrip())
+    if not (value > above and value >= least):
+        bound = f"> {above:g}" if above > -np.inf else f">= {least:g}"
+        raise ValueError(f"{name} must be {bound}, got {value!r}. {hint}".rstrip())
+    return value
+
+
+def check_finite(X: Any) -> None:
+    """No NaN, no infinity; the message says how many and where the first one is."""
+    values = X.data if sp.issparse(X) else X
+    if values.dtype.kind not in "fc":
+        return
+    bad_rows, bad, first = 0, 0, None
+    for start in range(0, X.shape[0], 65536):
+        part = X[start : start + 65536]
+        if np.isfinite(part.sum(dtype=np.float64)):
+            continue
+        entries = part.tocoo() if sp.issparse(part) else part
+        wrong = ~np.isfinite(entries.data if sp.issparse(part) else entries)
+        if not wrong.any():
+            continue  # the sum overflowed, the entries did not
+        at = np.stack([entries.row[wrong], entries.col[wrong]], axis=1) if sp.issparse(part) else np.argwhere(wrong)
+        at = at[np.lexsort((at[:, 1], at[:, 0]))]
+        bad_rows, bad = bad_rows + np.unique(at[:, 0]).size, bad + len(at)
+        first = first if first is not None else (start + int(at[0, 0]), int(at[0, 1]))
+    if first is not None:
+        value = float(X[first])
+        kind = "NaN" if np.isnan(value) else "infinity (inf)"
+        raise ValueError(
+            f"Input X contains {kind}: X[{first[0]}, {first[1]}] = {value:g}, and {bad} such entries (NaN or inf) in "
+            f"{bad_rows} rows. Drop those rows or impute them, for instance with sklearn.impute.SimpleImputer."
+        )
+
+
+def check_domain(X: Any, family: Family) -> None:
+    """Every entry in the family's domain; the message names the first that is not."""
+    if family.lower == -np.inf and family.upper == np.inf:
+        return
+    bad, first = 0, None
+    for start in range(0, X.shape[0], 65536):
+        part = X[start : start + 65536]
+        values = part.data if sp.issparse(part) else part
+        implicit = sp.issparse(part) and part.nnz < part.shape[0] * part.shape[1]
+        ends = ([values.min(), values.max()] if values.size else []) + ([0] if implicit else [])
+        least, largest = min(ends, default=0), max(ends, default=0)
+        below = least <= family.lower if family.lower_open else least < family.lower
+        if not below and largest <= family.upper:
+            continue
+        dense = part.toarray() if sp.issparse(part) else part
+        wrong = (dense <= family.lower) if family.lower_open else (dense < family.lower)
+        at = np.argwhere(wrong | (dense > family.upper))
+        bad += len(at)
+        first = first if first is not None else (start + int(at[0, 0]), int(at[0, 1]))
+    if first is not None:
+        sign = ">" if family.lower_open else ">="
+        domain = f"entries {sign} {family.lower:g}" + (f" and <= {family.upper:g}" if family.upper < np.inf else "")
+        more = f", and {bad - 1} more entries" if bad > 1 else ""
+        raise ValueError(
+            f"divergence={label_of(family)} needs {domain}, but X[{first[0]}, {first[1]}] = {float(X[first]):g}{more}. "
+            f"{family.advice}"
+        )
+
+
+def label_of(family: Family) -> str:
+    """How a family is named in messages."""
+    return repr(family.name) if family.name else type(family).__name__
+
+
+def check_weight(sample_weight: Any, n: int) -> Array:
+    """Weights as float64, or an empty array where there are none."""
+    if sample_weight is None:
+        return _NONE
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, float(sample_weight))
+    weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weight.shape}, but X has {n} rows. Pass one weight for each row.")
+    if not np.isfinite(weight).all():
+        i = int(np.flatnonzero(~np.isfinite(weight))[0])
+        raise ValueError(f"sample_weight must be finite, but sample_weight[{i}] = {weight[i]:g}.")
+    if (weight < 0).any():
+        i = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(
+            f"sample_weight must be >= 0, but sample_weight[{i}] = {weight[i]:g} and {int((weight < 0).sum())} are "
+            "negative in all. Set them to 0 to leave rows out."
+        )
+    if weight.sum() == 0:
+        raise ValueError("sample_weight is zero for every row: there is nothing to cluster. Give some row a weight.")
+    return weight
+
+
+def row_scale(X: Any, family: Family) -> tuple[Array, Array]:
+    """Factors that normalise the rows and the row totals; rows that cannot be normalised are an error."""
+    if family.normalise is None:
+        return _NONE, _NONE
+    size = np.empty(X.shape[0])
+    for start in range(0, X.shape[0], 65536):
+        part = X[start : start + 65536]
+        if family.normalise == "sum":
+            size[start : start + 65536] = np.asarray(part.sum(axis=1, dtype=np.float64)).ravel()
+        elif sp.issparse(part):
+            squares = part.astype(np.float64).multiply(part.astype(np.float64))
+            size[start : start + 65536] = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+        else:
+            size[start : start + 65536] = np.linalg.norm(np.asarray(part, dtype=np.float64), axis=1)
+    empty = np.flatnonzero(size == 0)
+    if empty.size:
+        some = ", ".join(map(str, empty[:5])) + (", ..." if empty.size > 5 else "")
+        raise ValueError(
+            f"divergence={label_of(family)} cannot use rows that are all zero, but {empty.size} of {X.shape[0]} are "
+            f"(rows {some}). Drop them before the fit."
+        )
+    return 1.0 / size, size
+
+
+def weighted_mean(X: Any, weight: Array, scale: Array) -> Array:
+    """Weighted mean of the (scaled) rows, span by span."""
+    total = np.zeros(X.shape[1])
+    factor = (weight if weight.size else np.ones(X.shape[0])) * (scale if scale.size else 1.0)
+    for start in range(0, X.shape[0], 65536):
+        part, w = X[start : start + 65536], factor[start : start + 65536]
+        total += (
+            np.asarray(part.T @ w).ravel()
+            if sp.issparse(part) or part.dtype == np.float64
+            else np.einsum("ij,i->j", part, w, dtype=np.float64)
+        )
+    return total / (weight.sum() if weight.size else X.shape[0])
+
+
+def summarise(X: Any, weight: Array, mean: Array) -> Summary:
+    """What families may adapt to."""
+    values = X.data if sp.issparse(X) else X
+    largest = float(values.max()) if values.size else 0.0
+
+    def covariance() -> Array:
+        w = weight if weight.size else np.ones(X.shape[0])
+        total = np.zeros((X.shape[1], X.shape[1]))
+        for start in range(0, X.shape[0], 65536):
+            part = X[start : start + 65536]
+            gap = (part.toarray() if sp.issparse(part) else np.asarray(part, dtype=np.float64)) - mean
+            total += (gap * w[start : start + 65536, None]).T @ gap
+        return total / w.sum()
+
+    return Summary(mean, largest, covariance)
+
+
+def check_family(divergence: Any, X: Any) -> Family:
+    """The family asked for, if it can measure these rows."""
+    family = make_family(divergence)
+    if sp.issparse(X) and not isinstance(family, Separable):
+        raise TypeError(
+            f"divergence={label_of(family)} does not work on sparse rows because it is not a sum over columns. "
+            "Pass X.toarray(), or use divergence='sqeuclidean'."
+        )
+    return family
+
+
+def make_rows(X: Any, family: Family, weight: Array, shift: Array | None, *, weighting: str = "none") -> Prepared:
+    """Rows of checked data; ``shift`` is the mean to subtract, None to take it from these rows."""
+    check_domain(X, family)
+    scale, size = row_scale(X, family)
+    if weighting != "none" and isinstance(family, KL):
+        length = size / size.mean() if weighting == "relative" else size
+        weight = length * weight if weight.size else length
+    dtype = np.float32 if X.dtype == np.float32 and family.float32 else np.float64
+    if sp.issparse(X):
+        return Prepared(CsrRows(X, weight=weight, scale=scale, dtype=dtype), family, np.zeros(X.shape[1]))
+    if shift is None:
+        shift = weighted_mean(X, weight, scale) if family.translates else np.zeros(X.shape[1])
+    return Prepared(DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype), family, shift)
+
+
+def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> Geometry:
+    """The family bound to these rows: anchored at their centre, with the smoothing prior the user asked for."""
+    rows, family = prepared.rows, prepared.family
+    total, mass = rows.sums(np.zeros(rows.n, np.int32), 1)
+    anchor = family.centre(total, mass)[0]
+    if smoothing == 0:
+        return Geometry(family, anchor)
+    if not family.smoothable:
+        raise ValueError(
+            f"smoothing={smoothing:g} needs a divergence with a conjugate prior; {label_of(family)} has none. "
+            "Set smoothing=0."
+        )
+    if smoothing_mean is None:
+        return Geometry(family, anchor, smoothing, anchor)
+    prior = np.asarray(smoothing_mean, dtype=np.float64)
+    if prior.shape != (rows.p,):
+        raise ValueError(
+            f"smoothing_mean has shape {prior.shape}, but X has {rows.p} columns. Pass one value for each."
+        )
+    check_domain(prior[None], family)
+    if family.normalise == "sum":
+        prior = prior / prior.sum()
+    return Geometry(family, anchor, smoothing, prior - prepared.shift)

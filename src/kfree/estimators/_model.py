@@ -1,0 +1,184 @@
+"""Between an estimator and the inference below it: a problem to be solved, and a model to be asked."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfree.estimators._checks import (
+    Prepared,
+    check_domain,
+    check_family,
+    check_weight,
+    make_geometry,
+    make_rows,
+    row_scale,
+    summarise,
+    weighted_mean,
+)
+from kfree.families import Array, Family, Geometry
+from kfree.inference.assign import Centres, assign, cost_matrix, make_centres
+from kfree.inference.fit import Fitted, Plan, fit
+from kfree.inference.init import covering_centres, global_centre, seeded_centres
+from kfree.inference.loop import Budget
+from kfree.inference.stream import absorb
+from kfree.inference.table import Table, make_memory, make_table
+
+
+class Start(NamedTuple):
+    """Where a fit starts and with which penalty."""
+
+    lam: float
+    init: Any  # name of the seeding, or centres (K, p) in the geometry of the table
+    given: bool  # more than the global centre
+    price: bool  # lam was found as a price, not given
+    window: tuple[float, float] | None = None
+    n_groups: int | None = None
+    message: str = ""  # what the user should know of the choice
+
+
+class Problem(NamedTuple):
+    """Checked rows with their geometry."""
+
+    table: Table
+    family: Family
+    shift: Array  # (p,)
+
+    @classmethod
+    def of(
+        cls, X: Any, sample_weight: Any, divergence: Any, weighting: str, smoothing: float, smoothing_mean: Any
+    ) -> "Problem":
+        """Check X for the divergence and bind it."""
+        family = check_family(divergence, X)
+        check_domain(X, family)
+        weight = check_weight(sample_weight, X.shape[0])
+        if type(family).adapt is not Family.adapt:
+            family = family.adapt(summarise(X, weight, weighted_mean(X, weight, row_scale(X, family)[0])))
+        prepared = make_rows(X, family, weight, None, weighting=weighting)
+        geometry = make_geometry(prepared, smoothing, smoothing_mean)
+        return cls(make_table(prepared.rows, geometry), family, prepared.shift)
+
+    def publish(self, mean: Array) -> Array:
+        """Centres as ``predict`` will have them: rounded once to the users' units."""
+        return (mean + self.shift) - self.shift
+
+    def start(self, init: Any, lam: Any, most: float, budget: Budget) -> Start:
+        """Resolve ``lam`` and ``init``."""
+        centres = None if isinstance(init, str) else self._check_centres(init)
+        if isinstance(lam, str):
+            from kfree.inference.auto import choose_lam
+
+            found = choose_lam(self.table, budget)
+            message = "" if found.n_groups > 1 else no_gap_message(found.suggestions)
+            mean = found.mean if centres is None else centres
+            if found.mean.shape[0] > most and centres is None:
+                mean = found.mean[: int(most)]
+            kind = init if isinstance(init, str) and init not in ("auto",) else mean
+            return Start(found.lam, kind, True, True, found.window, found.n_groups, message)
+        if centres is not None:
+            return Start(float(lam), centres, True, False)
+        return Start(float(lam), init, init in ("farthest_first", "k-means++"), False)
+
+    def _check_centres(self, init: Any) -> Array:
+        centres = np.asarray(init, dtype=np.float64)
+        p = self.table.rows.p
+        if centres.ndim != 2 or centres.shape[1] != p or centres.shape[0] < 1:
+            raise ValueError(f"init has shape {centres.shape}, but centres of shape (K, {p}) are needed.")
+        if not np.isfinite(centres).all():
+            raise ValueError("init contains NaN or infinity.")
+        check_domain(centres, self.family)
+        scale, _ = row_scale(centres, self.family)
+        return (centres * scale[:, None] if scale.size else centres) - self.shift
+
+    def check_order(self, order: Any) -> None:
+        """An explicit order must be a permutation of the rows."""
+        if isinstance(order, str):
+            return
+        n = self.table.n
+        if order.shape != (n,) or order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(n)):
+            raise ValueError(
+                f"order must be 'random', 'index' or a permutation of 0 .. {n - 1}, "
+                f"got an array of shape {order.shape} that is not one."
+            )
+
+    def fit(self, start: Start, plan: Plan, budget: Budget, rng: np.random.Generator) -> Fitted:
+        """One fit."""
+        return fit(self.table, self._first_centres(start, plan, rng), plan, budget, rng, self.publish)
+
+    def _first_centres(self, start: Start, plan: Plan, rng: np.random.Generator) -> Array:
+        if not isinstance(start.init, str):
+            return start.init
+        if start.init == "farthest_first":
+            return covering_centres(self.table, start.lam, plan.max_clusters)
+        if start.init == "k-means++":
+            return seeded_centres(self.table, start.lam, plan.max_clusters, rng)
+        return global_centre(self.table)
+
+
+def no_gap_message(suggestions: Any) -> str:
+    """What to tell a user whose data show no gap."""
+    text = "lam='auto' found no gap between groups, so all rows are one cluster."
+    if suggestions:
+        some = "; ".join(f"K = {s[0]} for lam in ({s[1]:.3g}, {s[2]:.3g})" for s in suggestions)
+        text += f" If you expect clusters all the same, pass lam: {some}."
+    return text
+
+
+class Model(NamedTuple):
+    """Centres that can be asked about rows, and can learn from more of them."""
+
+    geometry: Geometry
+    shift: Array  # (p,)
+    centres: Array  # (K, p) in the users' units
+    total: Array  # (K, p) weighted sums of the rows seen, in the geometry
+    mass: Array  # (K,)
+
+    @classmethod
+    def of(cls, problem: Problem, fitted: Fitted) -> "Model":
+        """The model of a finished fit."""
+        return cls(problem.table.geometry, problem.shift, fitted.mean + problem.shift, fitted.total, fitted.mass)
+
+    def _table(self, X: Any, weight: Array, weighting: str = "none", *, hashes: bool = False) -> Table:
+        family = check_family(self.geometry.family, X)
+        prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting)
+        return make_table(prepared.rows, self.geometry, hashes=hashes)
+
+    def _inside(self) -> Centres:
+        return make_centres(self.geometry, self.centres - self.shift)
+
+    def nearest(self, X: Any) -> tuple[Array, Array]:
+        """Labels and divergences of rows."""
+        table = self._table(X, np.empty(0))
+        memory = make_memory(table.n)
+        assign(table, self._inside(), memory)
+        return memory.labels, memory.cost
+
+    def divergences(self, X: Any) -> Array:
+        """Divergences (n, K)."""
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        return cost_matrix(self._table(X, np.empty(0)), self._inside(), dtype)
+
+    def score(self, X: Any, sample_weight: Any, weighting: str) -> float:
+        """Minus the weighted mean divergence."""
+        table = self._table(X, check_weight(sample_weight, X.shape[0]), weighting)
+        memory = make_memory(table.n)
+        sums = assign(table, self._inside(), memory)
+        return -sums.cost / float(sums.mass.sum())
+
+    def radius(self, X: Any, sample_weight: Any, weighting: str) -> float:
+        """Largest divergence of a row that has weight from its centre."""
+        table = self._table(X, check_weight(sample_weight, X.shape[0]), weighting)
+        memory = make_memory(table.n)
+        assign(table, self._inside(), memory)
+        reach = float(memory.cost[table.rows.weights(slice(0, table.n)) > 0].max())
+        return reach if reach > 0 else 1.0
+
+    def absorb(
+        self, X: Any, sample_weight: Any, weighting: str, lam: float, most: float
+    ) -> tuple["Model", Array, tuple[float, float]]:
+        """The model after one more batch, the batch's labels, and its costs without and with penalty."""
+        table = self._table(X, check_weight(sample_weight, X.shape[0]), weighting, hashes=True)
+        result = absorb(table, self.centres - self.shift, self.total, self.mass, lam, most)
+        model = self._replace(centres=result.mean + self.shift, total=result.total, mass=result.mass)
+        labels, cost = model.nearest(X)
+        inertia = float(table.rows.weights(slice(0, table.n)) @ cost)
+        return model, labels, (inertia, inertia + lam * model.centres.shape[0])

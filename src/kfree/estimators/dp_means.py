@@ -1,0 +1,439 @@
+"""DPMeans: clusters without K, for every Bregman divergence."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kfree.estimators._checks import check_choice, check_number
+from kfree.estimators._model import Model, Problem, Start
+from kfree.estimators._sklearn import check_table
+from kfree.inference.fit import ALGORITHMS, SEARCHES, Fitted, Plan
+from kfree.inference.loop import Budget, Info
+from kfree.rows import set_span_threads
+
+_INITS = ("auto", "mean", "farthest_first", "k-means++")
+_ORDERS = ("random", "index")
+
+
+class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    r"""Clusters without K: hard clustering that opens a cluster wherever one pays for itself.
+
+    Minimises over labels z and centres mu
+
+    .. math:: J = \sum_i w_i D(x_i, \mu_{z_i}) + \mathrm{lam} \cdot K
+
+    where K is the number of clusters in use and D any Bregman divergence. ``lam`` is what one more cluster
+    costs; it takes the place of K.
+
+    Parameters
+    ----------
+    lam : float or "auto", default="auto"
+        Price of a cluster, in units of the divergence; larger gives fewer clusters. "auto" counts the groups that
+        have a real gap between them and takes the lam for which about that many clusters stay best over the widest
+        range. See :func:`lam_for_k` for a value that gives about k clusters and :func:`lam_path` for all values.
+    divergence : str or Family, default="sqeuclidean"
+        "sqeuclidean", "mahalanobis", "kl" (rows become histograms), "poisson", "bernoulli", "binomial",
+        "itakura_saito", "negative_binomial", "cosine" (not a Bregman divergence), or an instance of a
+        :class:`kfree.Family`, also of your own.
+    algorithm : {"batch", "serial", "delayed", "collapsed"}, default="batch"
+        "batch" grows on samples chosen by row content and descends on all rows: deterministic, free of row order,
+        fast. "serial" is the papers' sweep over rows in ``order``; "delayed" opens one cluster a pass; "collapsed"
+        moves rows one at a time with the centres following (slow, lowest objective).
+    order : {"random", "index"} or permutation, default="random"
+        Order in which "serial" and "collapsed" visit the rows.
+    search : {"auto", "points", "polish", "full"}, default="auto"
+        "points": only moves of rows, as in the papers. "polish": also collapsed moves and merges. "full": also
+        splits. "auto": "full" with ``lam="auto"``; with a given lam the clear splits and paying merges that
+        "batch" makes on its samples, and "points" for the other algorithms.
+    init : {"auto", "mean", "farthest_first", "k-means++"} or array (K, p), default="auto"
+        First centres. "mean": the global centre. "farthest_first" and "k-means++" add rows until all are within lam
+        of one. "auto": the solution that came with ``lam="auto"``, else "mean".
+    n_init : int, default=1
+        Fits from different seeds; the one with the lowest penalised objective is kept. Deterministic settings
+        are run once.
+    weighting : {"none", "length", "relative"}, default="none"
+        For "kl": rows count alike ("none", as in the papers), by their total ("length", the multinomial
+        likelihood), or by their total over its mean ("relative").
+    smoothing : float, default=0.0
+        Weight of a pseudo-observation at ``smoothing_mean`` in every cluster. Wanted for sparse histograms, where
+        a cluster's zero would exclude a row for good.
+    smoothing_mean : array (p,), default=None
+        Where it lies; the mean of the data by default.
+    max_clusters : int, default=None
+        Never open more than this many.
+    max_iter : int, default=300
+        Most passes over all rows.
+    tol : float, default=1e-4
+        Share of the weight that may still change label when a fit stops; 0 runs to the fixed point.
+    max_time : float, default=None
+        Seconds after which the best so far is returned.
+    warm_start : bool, default=False
+        Start from the centres of the last fit.
+    random_state : int, RandomState or None, default=None
+        Seeds ``order="random"`` and ``init="k-means++"``; nothing else is random.
+    verbose : int, default=0
+        1 prints every pass over all rows, 2 also those over samples.
+
+    Attributes
+    ----------
+    labels_ : array (n,)
+        Cluster of each training row, 0 to K-1, heaviest cluster first; equals ``predict(X)``.
+    cluster_centers_ : array (K, p)
+        Centres, in the units of the rows (unit histograms for "kl", unit vectors for "cosine").
+    cluster_weights_ : array (K,)
+        Weight of the rows of each cluster.
+    n_clusters_ : int
+        K.
+    lam_ : float
+        The lam used.
+    lam_window_ : tuple of float or None
+        With ``lam="auto"``: the range of lam over which this number of clusters is best.
+    n_groups_ : int or None
+        With ``lam="auto"``: how many groups with a gap between them were seen.
+    inertia_, objective_ : float
+        Weighted sum of divergences; the same with the penalty (and the prior's share, if smoothing).
+    objective_trace_ : array
+        Objective after each pass over all rows; never rises. The last value is ``objective_``.
+    n_iter_ : int
+        Passes over all rows.
+    converged_ : bool
+        Whether ``tol`` was reached.
+    family_ : Family
+        The divergence, with what it took from the data.
+
+    See Also
+    --------
+    lam_for_k : The lam that gives about k clusters.
+    lam_path : Clusters over a range of lam.
+
+    References
+    ----------
+    .. [1] Jiang, Kulis & Jordan (2012), Small-variance asymptotics for exponential family Dirichlet process
+       mixture models, Section 3 (the objective is their eq. 3).
+    .. [2] Kulis & Jordan (2012), Revisiting k-means: new algorithms via Bayesian nonparametrics, Algorithm 1.
+    .. [3] Broderick, Kulis & Jordan (2013), MAD-Bayes, Algorithm 2 (``algorithm="collapsed"``).
+    .. [4] Nguyen, Phung, Le & Venkatesh, Large sample asymptotic for nonparametric mixture model with count data
+       (``divergence="kl"``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfree import DPMeans
+    >>> X = np.array([[0.0, 0.1], [0.2, 0.0], [5.0, 5.1], [5.2, 4.9], [9.0, 0.0]])
+    >>> model = DPMeans(lam=2.0).fit(X)
+    >>> model.n_clusters_
+    3
+    >>> model.labels_
+    array([0, 0, 1, 1, 2], dtype=int32)
+    >>> model.decision_function([[20.0, 20.0]]) < 0  # farther than lam from every centre: novel
+    array([ True])
+    """
+
+    def __init__(
+        self,
+        lam="auto",
+        *,
+        divergence="sqeuclidean",
+        algorithm="batch",
+        order="random",
+        search="auto",
+        init="auto",
+        n_init=1,
+        weighting="none",
+        smoothing=0.0,
+        smoothing_mean=None,
+        max_clusters=None,
+        max_iter=300,
+        tol=1e-4,
+        max_time=None,
+        warm_start=False,
+        random_state=None,
+        verbose=0,
+    ):
+        self.lam = lam
+        self.divergence = divergence
+        self.algorithm = algorithm
+        self.order = order
+        self.search = search
+        self.init = init
+        self.n_init = n_init
+        self.weighting = weighting
+        self.smoothing = smoothing
+        self.smoothing_mean = smoothing_mean
+        self.max_clusters = max_clusters
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the clusters of the rows of X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+            Rows; pandas and polars frames, float32, integers and memory maps are taken as they are.
+        y : ignored
+        sample_weight : array (n,), default=None
+            Weights; an integer weight equals repeating the row, 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = check_table(self, X, reset=True)
+        with set_span_threads():
+            budget = Budget(self.max_time, self._reporter())
+            problem = self._problem(X, sample_weight)
+            start = self._start(problem, budget)
+            best = self._best_of(problem, start, budget)
+            self._publish(problem, start, best)
+        self._warn(start, budget)
+        return self
+
+    def fit_predict(self, X, y=None, sample_weight=None):
+        """Fit and return ``labels_``."""
+        return self.fit(X, y, sample_weight=sample_weight).labels_
+
+    def fit_transform(self, X, y=None, sample_weight=None):
+        """Fit and return the divergences of the rows from the centres."""
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
+
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Learn from one more batch: open the clusters it needs, and move the centres.
+
+        Clusters keep their numbers and new ones are appended; ``labels_`` are those of this batch. The first batch
+        is fitted as by ``fit``. With ``lam="auto"`` it also fixes ``lam_``, for this purpose a radius: the largest
+        divergence of its rows from their centres.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+        y : ignored
+        sample_weight : array (n,), default=None
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "_model"):
+            self.fit(X, y, sample_weight=sample_weight)
+            if self.lam == "auto":
+                with set_span_threads():
+                    self.lam_ = self._model.radius(check_table(self, X, reset=False), sample_weight, self.weighting)
+            return self
+        self._check_parameters()
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            most = np.inf if self.max_clusters is None else self.max_clusters
+            self._model, labels, costs = self._model.absorb(X, sample_weight, self.weighting, self.lam_, most)
+        self.labels_ = labels
+        self.inertia_, self.objective_ = costs
+        self.n_iter_ += 1
+        self._publish_model()
+        return self
+
+    def predict(self, X, sample_weight=None):
+        """Nearest centre of each row; never opens a cluster.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+        sample_weight : ignored
+
+        Returns
+        -------
+        array (n,) of int32
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            return self._model.nearest(X)[0]
+
+    def transform(self, X):
+        """Divergence of each row from each centre.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+
+        Returns
+        -------
+        array (n, K), float32 if X is
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            return self._model.divergences(X)
+
+    def decision_function(self, X):
+        """``lam_`` less the divergence from the nearest centre: negative for rows that would open a cluster.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+
+        Returns
+        -------
+        array (n,)
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            return self.lam_ - self._model.nearest(X)[1]
+
+    def score(self, X, y=None, sample_weight=None):
+        """Minus the (weighted) mean divergence of the rows from their nearest centres; larger is better.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+        y : ignored
+        sample_weight : array (n,), default=None
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            return self._model.score(X, sample_weight, self.weighting)
+
+    @property
+    def _n_features_out(self):
+        return self.n_clusters_
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "_model")
+
+    def __sklearn_tags__(self):
+        from kfree.families import FAMILIES, Separable, make_family
+
+        tags = super().__sklearn_tags__()
+        known = self.divergence in FAMILIES if isinstance(self.divergence, str) else True
+        family = make_family(self.divergence) if known else make_family("sqeuclidean")
+        tags.input_tags.sparse = isinstance(family, Separable)
+        tags.input_tags.positive_only = family.lower >= 0
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.lam, str):
+            check_choice("lam", self.lam, ("auto",))
+        else:
+            check_number("lam", self.lam, above=0.0, hint="Pass a positive number, or lam='auto'.")
+        check_choice("algorithm", self.algorithm, ALGORITHMS)
+        check_choice("search", self.search, SEARCHES)
+        check_choice("weighting", self.weighting, ("none", "length", "relative"))
+        if isinstance(self.init, str) or self.init is None:
+            check_choice("init", self.init, _INITS)
+        if isinstance(self.order, str) or self.order is None:
+            check_choice("order", self.order, _ORDERS)
+        check_number("n_init", self.n_init, least=1, integer=True)
+        check_number("max_iter", self.max_iter, least=1, integer=True)
+        check_number("tol", self.tol, least=0.0)
+        check_number("smoothing", self.smoothing, least=0.0)
+        if not np.isfinite(self.smoothing):
+            raise ValueError(f"smoothing must be finite, got {self.smoothing!r}.")
+        if self.max_clusters is not None:
+            check_number("max_clusters", self.max_clusters, least=1, integer=True)
+        if self.max_time is not None:
+            check_number("max_time", self.max_time, least=0.0)
+
+    def _problem(self, X: Any, sample_weight: Any) -> Problem:
+        return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
+
+    def _start(self, problem: Problem, budget: Budget) -> Start:
+        """Where to start, and with which lam."""
+        most = np.inf if self.max_clusters is None else self.max_clusters
+        given: Any = self.init
+        if self.warm_start and hasattr(self, "_model") and isinstance(given, str) and given == "auto":
+            given = self.cluster_centers_
+        return problem.start(given, self.lam, most, budget)
+
+    def _plan(self, start: Start) -> Plan:
+        search = self.search
+        if search == "auto":
+            search = "full" if start.price else "clear" if self.algorithm == "batch" else "points"
+        order = self.order
+        if not isinstance(order, str):
+            order = np.asarray(order)
+        most = np.inf if self.max_clusters is None else self.max_clusters
+        return Plan(start.lam, self.algorithm, search, order, self.tol, self.max_iter, most, start.given)
+
+    def _best_of(self, problem: Problem, start: Start, budget: Budget) -> Fitted:
+        plan = self._plan(start)
+        problem.check_order(plan.order)
+        random_order = isinstance(plan.order, str) and plan.order == "random"
+        random = (
+            random_order and (plan.algorithm in ("serial", "collapsed") or plan.search in ("polish", "full"))
+        ) or (isinstance(self.init, str) and self.init == "k-means++")
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init if random else 1)
+        best: Fitted | None = None
+        for seed in seeds:
+            if best is not None and budget.spent:
+                break
+            result = problem.fit(start, plan, budget, np.random.default_rng(seed))
+            if best is None or result.objective < best.objective:
+                best = result
+        assert best is not None
+        return best
+
+    def _publish(self, problem: Problem, start: Start, fitted: Fitted) -> None:
+        """Write every fitted attribute, once."""
+        self._model = Model.of(problem, fitted)
+        self.labels_ = fitted.labels
+        self.lam_ = float(start.lam)
+        self.lam_window_ = start.window
+        self.n_groups_ = start.n_groups
+        self.inertia_, self.objective_ = float(fitted.inertia), float(fitted.objective)
+        self.objective_trace_ = np.array(fitted.trace)
+        self.n_iter_ = max(1, fitted.n_iter)
+        self.converged_ = fitted.converged
+        self.family_ = problem.family
+        self._publish_model()
+
+    def _publish_model(self) -> None:
+        self.cluster_centers_ = self._model.centres
+        self.cluster_weights_ = self._model.mass
+        self.n_clusters_ = self.cluster_centers_.shape[0]
+
+    def _reporter(self):
+        if not self.verbose:
+            return None
+
+        def report(phase: str, count: int, info: Info) -> None:
+            if self.verbose > 1 or not phase.startswith("sample"):
+                print(
+                    f"[DPMeans] {phase}, pass {count}: {info.n_clusters} clusters, objective {info.objective:.6g}, "
+                    f"{100 * info.changed:.3g} % changed label, {info.opened} opened"
+                )
+
+        return report
+
+    def _warn(self, start: Start, budget: Budget) -> None:
+        if start.message:
+            warnings.warn(start.message, UserWarning, stacklevel=3)
+        if budget.interrupted:
+            warnings.warn("The fit was interrupted; this is the best model so far.", ConvergenceWarning, stacklevel=3)
+        elif not self.converged_ and self.max_time is not None and budget.spent:
+            warnings.warn(
+                f"The fit stopped after max_time={self.max_time:g} s; this is the best model so far.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        elif not self.converged_:
+            warnings.warn(
+                f"Labels still change after max_iter={self.max_iter} passes. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,200 @@
+"""``algorithm="collapsed"``: rows move one at a time and the centres follow at once (MAD-Bayes, Algorithm 2).
+
+A row joins the cluster whose cost it raises least ("closest" in the paper: the nearest centre is not always it), or
+stands alone if every rise exceeds lam. Between two moves nothing changes, so a block of rows is evaluated together;
+after a move only the two clusters it touched are evaluated again. The result equals one row at a time.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.inference.assign import Centres, Sums, make_centres, own_cost
+from kfree.inference.grow import penalised
+from kfree.inference.loop import Budget, Info, Outcome, run
+from kfree.inference.serial import visit
+from kfree.inference.table import Memory, Table
+
+#: Rows evaluated together, limited by the size of the temporary (rows x clusters x columns).
+_BLOCK, _ENTRIES = 512, 4_000_000
+#: A row leaves its cluster only for a gain above this share of what is at stake.
+_GAIN = 1e-10
+
+
+class Collapsed(NamedTuple):
+    """State between two passes: the partition is in the memory's labels, the centres follow from it."""
+
+    centres: Centres
+    rng: np.random.Generator
+
+
+def fit_collapsed(
+    table: Table,
+    centres: Centres,
+    memory: Memory,
+    lam: float,
+    budget: Budget,
+    *,
+    order: str | Array,
+    rng: np.random.Generator,
+    max_clusters: float,
+    tol: float,
+    max_iter: int,
+) -> Outcome:
+    """Sweep until no row moves; starts from the partition in ``memory``."""
+    weight = table.rows.total_weight()
+
+    def step(state: Collapsed) -> tuple[Collapsed, Info]:
+        moved = move_rows(table, memory, lam, visit(table.n, order, state.rng), max_clusters)
+        centres, objective, scale = _refresh(table, memory, lam)
+        info = Info(objective, scale, moved / weight, 0, centres.mean.shape[0])
+        return Collapsed(centres, state.rng), info
+
+    return run(step, Collapsed(centres, rng), budget, phase="collapsed", tol=tol, max_iter=max_iter)
+
+
+def _refresh(table: Table, memory: Memory, lam: float) -> tuple[Centres, float, float]:
+    """Centres and objective of the partition in ``memory``, from the data; empty clusters go."""
+    K = int(memory.labels.max()) + 1
+    total, mass = table.rows.sums(memory.labels, K)
+    held = mass > 0
+    remap = np.zeros(K, np.int32)
+    remap[held] = np.arange(held.sum())
+    memory.labels[:] = remap[memory.labels]
+    memory.low[:] = -np.inf
+    centres = make_centres(table.geometry, table.geometry.centre(total[held], mass[held]))
+    cost = _partition_cost(table, centres, memory)
+    sums = Sums(total[held], mass[held], 0.0, cost, 0)
+    return centres, penalised(table, centres, sums, lam), cost
+
+
+def _partition_cost(table: Table, centres: Centres, memory: Memory) -> float:
+    def of_span(span: slice) -> float:
+        cost = own_cost(table, span, centres, memory.labels[span])
+        memory.cost[span] = cost
+        weight = table.rows.weights(span)
+        return float(weight @ np.where(weight > 0, cost, 0.0))
+
+    return float(sum(table.rows.each(of_span)))
+
+
+class _Clusters:
+    """Sums of the clusters, kept up to date; slots of vanished clusters are used again."""
+
+    def __init__(self, total: Array, mass: Array, count: Array):
+        self.total, self.mass, self.count = total, mass, count
+
+    def put(self, k: int, x: Array, w: float) -> None:
+        self.total[k] += w * x
+        self.mass[k] += w
+        self.count[k] += 1
+
+    def take(self, k: int, x: Array, w: float) -> None:
+        self.count[k] -= 1
+        if self.count[k] == 0:  # exactly empty: no rounding may be left behind
+            self.total[k], self.mass[k] = 0.0, 0.0
+        else:
+            self.total[k] -= w * x
+            self.mass[k] -= w
+
+    def room(self, most: float) -> bool:
+        return (self.count > 0).sum() < most
+
+    def slot(self) -> int:
+        empty = np.flatnonzero(self.count == 0)
+        if empty.size:
+            return int(empty[0])
+        self.total = np.concatenate([self.total, np.zeros_like(self.total)])
+        self.mass = np.concatenate([self.mass, np.zeros_like(self.mass)])
+        self.count = np.concatenate([self.count, np.zeros_like(self.count)])
+        return int(self.count.size // 2)
+
+
+def move_rows(table: Table, memory: Memory, lam: float, order: Array, max_clusters: float) -> float:
+    """One sweep over the rows; returns the weight that moved. Rows of weight zero stay where they are."""
+    K = int(memory.labels.max()) + 1
+    total, mass = table.rows.sums(memory.labels, K)
+    weight = table.rows.weights(slice(0, table.n))
+    order = order[weight[order] > 0]
+    count = np.bincount(memory.labels[weight > 0], minlength=K)
+    clusters = _Clusters(total, mass, count)
+    moved, start = 0.0, 0
+    while start < order.size:
+        size = max(1, min(_BLOCK, _ENTRIES // max(clusters.total.size, 1)))
+        rows = order[start : start + size]
+        moved += _move_block(table, memory, lam, rows, weight[rows], clusters, max_clusters)
+        start += rows.size
+    return moved
+
+
+def _move_block(
+    table: Table,
+    memory: Memory,
+    lam: float,
+    rows: Array,
+    weight: Array,
+    clusters: _Clusters,
+    max_clusters: float,
+) -> float:
+    """Visit a block in order. ``rise[t, k]`` is what joining cluster k costs row t beyond standing alone."""
+    x = table.rows.dense(rows)
+    rise = _rises(table, x, weight, clusters, np.arange(clusters.count.size))
+    home = _home_rises(table, x, weight, clusters, memory.labels[rows], lam)
+    moved, t = 0.0, 0
+    while True:
+        t += _first_mover(rise[t:], home[t:], memory.labels[rows[t:]], lam, clusters.room(max_clusters))
+        if t >= rows.size:
+            return moved
+        a = int(memory.labels[rows[t]])
+        rise[t, a] = np.inf
+        best = int(rise[t].argmin())
+        clusters.take(a, x[t], weight[t])
+        b = clusters.slot() if rise[t, best] > lam and clusters.room(max_clusters) else best
+        clusters.put(b, x[t], weight[t])
+        memory.labels[rows[t]] = b
+        moved += weight[t]
+        if clusters.count.size > rise.shape[1]:
+            more = np.full((rows.size, clusters.count.size - rise.shape[1]), np.inf)
+            rise = np.concatenate([rise, more], axis=1)
+        t += 1
+        rest = slice(t, rows.size)
+        touched = np.array([a, b])
+        rise[rest, touched] = _rises(table, x[rest], weight[rest], clusters, touched)
+        stale = t + np.flatnonzero(np.isin(memory.labels[rows[rest]], touched))
+        home[stale] = _home_rises(table, x[stale], weight[stale], clusters, memory.labels[rows[stale]], lam)
+
+
+def _first_mover(rise: Array, home: Array, labels: Array, lam: float, room: bool) -> int:
+    """How many rows stay before the first that gains by leaving; their own cluster wins ties."""
+    away = rise.copy()
+    away[np.arange(labels.size), labels] = np.inf
+    option = away.min(axis=1, initial=np.inf)
+    if room:
+        option = np.minimum(option, lam)
+    stake = np.where(np.isfinite(home), home, 0.0) + (lam if np.isfinite(lam) else 0.0)
+    leaves = np.flatnonzero(option < home - _GAIN * stake)
+    return int(leaves[0]) if leaves.size else labels.size
+
+
+def _rises(table: Table, x: Array, weight: Array, clusters: _Clusters, which: Array) -> Array:
+    """join_cost of each row, as a cluster of its own, with some clusters; +inf for empty ones."""
+    rise = np.full((x.shape[0], which.size), np.inf)
+    held = np.flatnonzero(clusters.count[which] > 0)
+    if held.size and x.shape[0]:
+        k = which[held]
+        rise[:, held] = table.geometry.join_cost(
+            clusters.total[k][None], clusters.mass[k][None], (weight[:, None] * x)[:, None], weight[:, None]
+        )
+    return rise
+
+
+def _home_rises(table: Table, x: Array, weight: Array, clusters: _Clusters, labels: Array, lam: float) -> Array:
+    """What it costs each row to be where it is: join_cost with the rest of its cluster, or lam if it is alone."""
+    home = np.full(x.shape[0], lam)
+    company = np.flatnonzero(clusters.count[labels] > 1)
+    if company.size:
+        k, wx = labels[company], weight[company, None] * x[company]
+        mass = clusters.mass[k] - weight[company]
+        home[company] = table.geometry.join_cost(clusters.total[k] - wx, mass, wx, weight[company])
+    return home

@@ -1,0 +1,135 @@
+"""One fit of DP-means from start to published result: start, algorithm, search, closing assignment."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.inference.assign import Centres, assign, make_centres
+from kfree.inference.batch import BatchSettings, fit_batch
+from kfree.inference.collapsed import fit_collapsed
+from kfree.inference.grow import Growth, grow, penalised
+from kfree.inference.loop import Budget, Outcome
+from kfree.inference.search import Search, improve
+from kfree.inference.serial import Sweep, fit_serial
+from kfree.inference.table import Memory, Table, make_memory
+
+ALGORITHMS = ("batch", "serial", "delayed", "collapsed")
+SEARCHES = ("auto", "points", "polish", "full")
+
+
+class Plan(NamedTuple):
+    """What the user chose, resolved."""
+
+    lam: float
+    algorithm: str
+    search: str  # "points", "clear" (batch's own moves on samples), "polish" or "full"
+    order: str | Array
+    tol: float
+    max_iter: int
+    max_clusters: float
+    given_start: bool = False  # the start is more than the global centre: batch takes no samples to find one
+
+
+class Fitted(NamedTuple):
+    """A finished fit, clusters in canonical order."""
+
+    mean: Array  # (K, p) in the geometry of the table
+    mass: Array  # (K,) weights
+    total: Array  # (K, p) weighted sums of rows
+    labels: Array  # (n,) int32
+    inertia: float  # weighted sum of divergences
+    objective: float  # with the prior's share and the penalty
+    trace: list[float]  # objective after each pass, the closing assignment included
+    n_iter: int
+    converged: bool
+
+
+def fit(table: Table, start: Array, plan: Plan, budget: Budget, rng: np.random.Generator, publish: Any) -> Fitted:
+    """Fit from the centres ``start`` (K, p).
+
+    ``publish`` maps centres to what users will see of them and back, so that the closing assignment is made with
+    exactly the centres that ``predict`` will use.
+    """
+    memory = make_memory(table.n)
+    centres = make_centres(table.geometry, start)
+    budget.best = None
+    try:
+        outcome = _run(table, centres, memory, plan, budget, rng)
+    except KeyboardInterrupt:
+        budget.interrupted = True
+        last = budget.best
+        outcome = Outcome(last, [], False) if last is not None else None
+    mean = outcome.state.centres.mean if outcome is not None else start
+    trace = list(outcome.trace) if outcome is not None else []
+    return close(table, publish(mean), memory, plan, trace, outcome is not None and outcome.converged)
+
+
+def _run(
+    table: Table, centres: Centres, memory: Memory, plan: Plan, budget: Budget, rng: np.random.Generator
+) -> Outcome:
+    growth = Growth(plan.lam, plan.tol, plan.max_clusters)
+    if plan.algorithm == "batch":
+        settings = BatchSettings(plan.lam, plan.tol, plan.max_iter, plan.max_clusters, plan.search == "clear")
+        settings = settings._replace(samples=not plan.given_start)
+        outcome = fit_batch(table, centres, memory, settings, budget)
+    elif plan.algorithm == "delayed":
+        one = growth._replace(pause=0, one_at_a_time=True)
+        outcome = grow(table, centres, memory, one, budget, phase="all rows", max_iter=plan.max_iter)
+    elif plan.algorithm == "serial":
+        sweep = Sweep(plan.lam, plan.order, plan.tol, plan.max_clusters)
+        outcome = fit_serial(table, centres, memory, sweep, budget, rng=rng, max_iter=plan.max_iter)
+    else:
+        assign(table, centres, memory, plan.lam)
+        outcome = fit_collapsed(
+            table,
+            centres,
+            memory,
+            plan.lam,
+            budget,
+            order=plan.order,
+            rng=rng,
+            max_clusters=plan.max_clusters,
+            tol=plan.tol,
+            max_iter=plan.max_iter,
+        )
+    if plan.search in ("polish", "full"):
+        search = Search(plan.lam, plan.search == "full", plan.order, plan.tol, plan.max_iter, plan.max_clusters)
+        outcome = improve(table, outcome, memory, search, budget, rng)
+    return outcome
+
+
+def close(table: Table, mean: Array, memory: Memory, plan: Plan, trace: list[float], converged: bool) -> Fitted:
+    """Assign all rows to final centres, drop clusters nobody chose, and put the rest in canonical order."""
+    memory.low[:] = -np.inf
+    for _ in range(5):
+        centres = make_centres(table.geometry, mean)
+        sums = assign(table, centres, memory, plan.lam)
+        order = canonical_order(mean, sums.mass)
+        in_place = np.array_equal(order, np.arange(mean.shape[0]))
+        rank = np.zeros(mean.shape[0], np.int32)
+        rank[order] = np.arange(order.size)
+        memory.labels[:] = rank[memory.labels]
+        mean, total, mass = mean[order], sums.total[order], sums.mass[order]
+        # only exact ties depend on the order of the centres, and only rows without weight on those dropped
+        if in_place or (not sums.tied and order.size == rank.size):
+            break
+        memory.low[:] = -np.inf
+    objective = penalised(table, centres, sums, plan.lam)
+    n_iter = len(trace)
+    trace.append(objective)
+    return Fitted(mean, mass, total, memory.labels, sums.cost, objective, trace, n_iter, converged)
+
+
+def canonical_order(mean: Array, mass: Array) -> Array:
+    """Clusters that hold weight, heaviest first; equally heavy ones by their centres, column after column."""
+    order = np.argsort(-mass, kind="stable")
+    order = order[mass[order] > 0]
+    start = 0
+    while start < order.size:
+        stop = int(np.searchsorted(-mass[order], -mass[order[start]], side="right"))
+        if stop - start > 1:
+            tied = order[start:stop]
+            order[start:stop] = tied[np.lexsort(mean[tied].T[::-1])]
+        start = stop
+    return order

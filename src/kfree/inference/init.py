@@ -1,0 +1,85 @@
+"""Where a fit starts, and the values of lam that farthest-first traversal gives."""
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.inference.assign import make_centres, own_cost
+from kfree.inference.table import Table
+
+
+def global_centre(table: Table) -> Array:
+    """The one cluster that holds everything, (1, p)."""
+    total, mass = table.rows.sums(np.zeros(table.n, np.int32), 1)
+    return table.geometry.centre(total, mass)
+
+
+class _Cover:
+    """Excess over the singleton cost of every row to the nearest of a growing set of centres."""
+
+    def __init__(self, table: Table):
+        self.table = table
+        self.means = [global_centre(table)]
+        self.cost = np.full(table.n, np.inf)
+        self._see(self.means[0])
+
+    def _see(self, mean: Array) -> None:
+        centres = make_centres(self.table.geometry, mean)
+
+        def of_span(span: slice) -> None:
+            zeros = np.zeros(span.stop - span.start, np.int32)
+            np.minimum(self.cost[span], own_cost(self.table, span, centres, zeros), out=self.cost[span])
+
+        for _ in self.table.rows.each(of_span):
+            pass
+
+    def excess(self) -> Array:
+        """v D - s of every row; a row of weight zero never counts."""
+        return self.table.excess(self.cost, 0.0)
+
+    def add(self, row: int) -> None:
+        """Open a cluster at a row; it is then at distance zero from itself, rounding or not."""
+        mean = self.table.singletons(np.array([row]))
+        self._see(mean)
+        self.means.append(mean)
+        if not self.table.alone.size:
+            self.cost[row] = 0.0
+
+
+def farthest_first(table: Table, k: int) -> tuple[Array, Array]:
+    """Radii delta_1 >= ... >= delta_k of a farthest-first traversal from the global centre, and the k centres
+    (the global one first) that cover the data within the last radius."""
+    cover, radii = _Cover(table), np.empty(k)
+    for r in range(k):
+        excess = cover.excess()
+        row = int(excess.argmax())
+        radii[r] = excess[row]
+        if r < k - 1:
+            cover.add(row)
+    return np.minimum.accumulate(radii), np.concatenate(cover.means)
+
+
+def covering_centres(table: Table, lam: float, most: float) -> Array:
+    """Farthest-first centres until every row is within lam of one."""
+    cover = _Cover(table)
+    while len(cover.means) < min(most, table.n):
+        excess = cover.excess()
+        row = int(excess.argmax())
+        if excess[row] <= lam:
+            break
+        cover.add(row)
+    return np.concatenate(cover.means)
+
+
+def seeded_centres(table: Table, lam: float, most: float, rng: np.random.Generator) -> Array:
+    """Centres drawn with probability proportional to w D (as k-means++) until every row is within lam of one."""
+    cover = _Cover(table)
+    weight = table.rows.weights(slice(0, table.n))
+    while len(cover.means) < min(most, table.n):
+        far = np.flatnonzero(cover.excess() > lam)
+        if not far.size:
+            break
+        chance = weight[far] * np.where(np.isfinite(cover.cost[far]), cover.cost[far], 0.0)
+        if chance.sum() == 0:  # only rows that every centre excludes are left
+            chance = weight[far]
+        cover.add(int(far[np.searchsorted(np.cumsum(chance), rng.random() * chance.sum(), side="right")]))
+    return np.concatenate(cover.means)
