@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, assign, make_centres
-from kfree.inference.grow import Grown, Growth, grow
+from kfree.inference.assign import Centres, assign
+from kfree.inference.grow import Grown, Growth, grow, update
 from kfree.inference.loop import Budget, Outcome
 from kfree.inference.moves import SplitRule, apply_moves
 from kfree.inference.table import Memory, Table, make_memory
@@ -47,6 +47,7 @@ def fit_batch(table: Table, centres: Centres, memory: Memory, settings: BatchSet
     if not settings.moves:
         sums = assign(table, centres, memory, lam)
         farthest = table.excess(memory.cost, lam).max()
+        memory.low[:] = -np.inf
         if farthest <= 0 and sums.mass.size == 1:  # "points" keeps K = 1 where no row is beyond lam
             return grow(table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter)
     level = None
@@ -56,10 +57,8 @@ def fit_batch(table: Table, centres: Centres, memory: Memory, settings: BatchSet
             break
     if level is not None and not budget.spent:
         centres = _extremes(table, level, centres, memory, settings, budget)
-    else:
-        memory.low[:] = -np.inf
-        if level is None and settings.moves:
-            return _grow_and_move(table, centres, memory, growth, settings, budget)
+    elif level is None and settings.moves:
+        return _grow_and_move(table, centres, memory, growth, settings, budget)
     return grow(table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter)
 
 
@@ -77,7 +76,8 @@ def levels(table: Table):
 
 
 def _distinct(table: Table) -> int:
-    return np.unique(table.hashes).size
+    hashes = np.sort(table.hashes)
+    return 1 + int((hashes[1:] != hashes[:-1]).sum())
 
 
 def _fit_sample(
@@ -126,25 +126,24 @@ def _extremes(
     table: Table, level: Table, centres: Centres, memory: Memory, settings: BatchSettings, budget: Budget
 ) -> Centres:
     """Add the farthest rows of the whole table to the last sample, so that its clusters hold for all rows."""
-    lam, W = settings.lam, table.rows.total_weight()
-    ratio = level.rows.total_weight() / W
-    inside = np.isin(table.hashes, level.hashes)
-    weights = table.rows.weights(slice(0, table.n))
+    lam = settings.lam
+    ratio = level.rows.total_weight() / table.rows.total_weight()
+    inside = table.hashes <= level.hashes.max()
     for _ in range(EXTREME_ROUNDS):
-        memory.low[:] = -np.inf
         sums = assign(table, centres, memory, lam)
-        held = sums.mass > 0
         excess = table.excess(memory.cost, lam)
-        centres = make_centres(table.geometry, table.geometry.centre(sums.total[held], sums.mass[held]))
-        if budget.spent or not (excess > 0).any():
-            break
-        chosen = _far_rows(table, memory.labels, excess, inside, lam, _distinct(level) // EXTREMES_SHARE)
+        chosen = np.empty(0, np.intp)
+        if not budget.spent and (excess > 0).any():
+            chosen = _far_rows(table, memory.labels, excess, inside, lam, _distinct(level) // EXTREMES_SHARE)
+        centres = update(table, centres, sums.total, sums.mass, memory)
         if not chosen.size:
             break
         inside[chosen] = True
-        level = level.joined(table.sample(chosen, weights[chosen] * ratio))
-        centres = _fit_sample(level, centres, settings, budget, EXTREME_TOL, f"sample of {level.n} with extremes")
-    memory.low[:] = -np.inf
+        level = level.joined(table.sample(chosen, table.rows.weights(chosen) * ratio))
+        fitted = _fit_sample(level, centres, settings, budget, EXTREME_TOL, f"sample of {level.n} with extremes")
+        if fitted is not centres:
+            memory.low[:] = -np.inf
+        centres = fitted
     return centres
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, assign, make_centres
+from kfree.inference.assign import Centres, assign, loosen, make_centres
 from kfree.inference.batch import BatchSettings, fit_batch
 from kfree.inference.collapsed import fit_collapsed
 from kfree.inference.grow import Growth, grow, penalised
@@ -60,9 +60,12 @@ def fit(table: Table, start: Array, plan: Plan, budget: Budget, rng: np.random.G
         budget.interrupted = True
         last = budget.best
         outcome = Outcome(last, [], False) if last is not None else None
-    mean = outcome.state.centres.mean if outcome is not None else start
+        memory.low[:] = -np.inf  # written to while the interrupt came
+    last = outcome.state.centres if outcome is not None else centres
+    final = make_centres(table.geometry, publish(last.mean))
+    loosen(table, last, final, np.arange(len(final.mean)), memory)
     trace = list(outcome.trace) if outcome is not None else []
-    return close(table, publish(mean), memory, plan, trace, outcome is not None and outcome.converged)
+    return close(table, final.mean, memory, plan, trace, outcome is not None and outcome.converged)
 
 
 def _run(
@@ -101,7 +104,6 @@ def _run(
 
 def close(table: Table, mean: Array, memory: Memory, plan: Plan, trace: list[float], converged: bool) -> Fitted:
     """Assign all rows to final centres, drop clusters nobody chose, and put the rest in canonical order."""
-    memory.low[:] = -np.inf
     for _ in range(5):
         centres = make_centres(table.geometry, mean)
         sums = assign(table, centres, memory, plan.lam)

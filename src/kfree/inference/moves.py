@@ -11,6 +11,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.assign import Centres, make_centres, own_cost
 from kfree.inference.table import Memory, Table
+from kfree.kernels import kernels
 
 #: Between-sides share of the variance at which a split is clear: 0.64 for a halved Gaussian, 0.8 for two 4 sd apart.
 CLARITY = 0.8
@@ -62,6 +63,8 @@ def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule) -> Ha
     fits = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0 if rule.held_out else np.ones(n, bool)
     if table.rows.weight.size:
         fits &= table.rows.weight > 0
+    judges = np.flatnonzero(~fits if rule.held_out else np.ones(n, bool))
+    enough = _distinct_judges(table, memory.labels, judges, K) >= _MIN_JUDGES
     best = Halves(np.repeat(centres.mean, 2, axis=0), np.zeros(n, np.int8), np.zeros(K), np.zeros(K))
     for trial in range(rule.trials):
         mean, usable = _seed(table, centres, memory, fits, trial)
@@ -80,8 +83,7 @@ def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule) -> Ha
         better = gain > best.gain
         if not better.any():
             continue
-        judges = ~fits if rule.held_out else np.ones(n, bool)
-        clarity = _clarity(table, memory.labels, contrast, side, judges, K)
+        clarity = _clarity(table, memory.labels, contrast, side, judges, K) * enough
         rows = better[memory.labels]
         best.side[rows] = side[rows]
         best.gain[better], best.clarity[better] = gain[better], clarity[better]
@@ -108,12 +110,10 @@ def _seed(table: Table, centres: Centres, memory: Memory, fits: Array, trial: in
 
 def _winners(table: Table, labels: Array, time: Array, speed: Array, fits: Array, K: int) -> Array:
     """In each cluster the fitting row that finishes first, at time / speed; -1 where nobody can move."""
-    racing = np.flatnonzero(fits & (speed > 0))
-    finish = time[racing] / speed[racing]
-    order = racing[np.lexsort((table.hashes[racing], finish, labels[racing]))]
-    winners = np.full(K, -1, np.intp)
-    clusters, first = np.unique(labels[order], return_index=True)
-    winners[clusters] = order[first]
+    winners, fastest = np.full(K, -1, np.intp), np.zeros(K)
+    none = np.empty(0)
+    pace = np.where(fits, speed, 0.0) / time
+    kernels().farthest(pace, none, none, 0.0, labels, table.hashes, winners, fastest)
     return winners
 
 
@@ -144,23 +144,26 @@ def _gains(table: Table, labels: Array, side: Array, K: int, usable: Array) -> A
     return gain
 
 
+def _distinct_judges(table: Table, labels: Array, judges: Array, K: int) -> Array:
+    """Distinct judging rows of each cluster; copies of a row share its cluster."""
+    order = judges[np.argsort(table.hashes[judges])]
+    hashes = table.hashes[order]
+    first = np.concatenate([[True], hashes[1:] != hashes[:-1]]) if order.size else np.empty(0, bool)
+    return np.bincount(labels[order[first]], minlength=K)
+
+
 def _clarity(table: Table, labels: Array, contrast: Array, side: Array, judges: Array, K: int) -> Array:
     """Between-sides share of the variance of the contrast over the judging rows of each cluster."""
-    judges = np.flatnonzero(judges)
-    weight = table.rows.weights(judges)
-    group = 2 * labels[judges] + side[judges]
-    value = contrast[judges]
+    weight, cluster, value = table.rows.weights(judges), labels[judges], contrast[judges]
     # centre by cluster first, so that no digits are lost to a common offset
-    mass_c = np.bincount(labels[judges], weight, K)
-    middle = np.bincount(labels[judges], weight * value, K) / np.where(mass_c > 0, mass_c, 1.0)
-    value = value - middle[labels[judges]]
+    mass = np.bincount(cluster, weight, K)
+    value = value - (np.bincount(cluster, weight * value, K) / np.where(mass > 0, mass, 1.0))[cluster]
+    group = 2 * cluster + side[judges]
     mass = np.bincount(group, weight, 2 * K)
     mean = np.bincount(group, weight * value, 2 * K) / np.where(mass > 0, mass, 1.0)
     between = (mass * mean**2).reshape(K, 2).sum(axis=1)
-    total = np.bincount(labels[judges], weight * value**2, K)
-    distinct = np.bincount(labels[judges][np.unique(table.hashes[judges], return_index=True)[1]], minlength=K)
-    enough = (distinct >= _MIN_JUDGES) & (total > 0)
-    return np.where(enough, between / np.where(total > 0, total, 1.0), 0.0)
+    total = np.bincount(cluster, weight * value**2, K)
+    return between / np.where(total > 0, total, 1.0)
 
 
 def paying_merges(
