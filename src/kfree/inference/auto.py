@@ -1,0 +1,118 @@
+"""``lam="auto"``: count the groups that have a real gap between them, then take the penalty for which about that
+many clusters stay best over the widest range. If no gap is found anywhere the answer is one cluster.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.inference.curve import Curve, Solution
+from kfree.inference.loop import Budget
+from kfree.inference.pilot import Pilot, draw_pilot
+from kfree.inference.table import Table
+from kfree.inference.valleys import count_groups
+
+#: Rounds in which the K between the neighbours of the best one are looked at.
+REFINEMENTS = 2
+#: Clusters may be this many times the groups.
+SLACK = 1.5
+#: Windows suggested where no gap is found.
+SUGGESTIONS = 3
+
+
+class Window(NamedTuple):
+    """The range of lam over which a number of clusters is best."""
+
+    n_clusters: int
+    lo: float
+    hi: float
+
+
+class AutoLam(NamedTuple):
+    """A penalty chosen from the data, and where it comes from."""
+
+    lam: float  # price of a cluster of the whole table
+    window: tuple[float, float]  # (lo, hi) over which the chosen number of clusters is best
+    n_groups: int  # groups with a real gap between them (1: none found)
+    seen_at: int  # number of clusters at which they were seen
+    mean: Array  # (K, p) centres of the chosen solution
+    suggestions: list[Window]  # without a gap: the widest windows of more than one cluster, widest first
+
+
+def choose_lam(table: Table, budget: Budget) -> AutoLam:
+    """The penalty, by the gaps and the inertia curve of at most 10 000 rows."""
+    pilot = draw_pilot(table)
+    curve = Curve(pilot, budget)
+    curve.trace()
+    groups, seen_at = _most_groups(pilot, curve, budget)
+    if groups > 1:
+        curve.fill(range(groups - 1, int(SLACK * groups) + 2))
+    windows = _windows(curve)
+    if groups == 1 or not windows:
+        return _one_cluster(table, pilot, curve, windows)
+    near = [window for window in windows if groups <= window.n_clusters <= SLACK * groups]
+    if near:
+        best = max(near, key=lambda window: window.hi / window.lo)
+    else:
+        best = min(windows, key=lambda window: abs(np.log(window.n_clusters / groups)))
+    lo, hi = best.lo * pilot.scale, best.hi * pilot.scale
+    mean = _centres(table, pilot, curve.solutions[best.n_clusters])
+    return AutoLam(float(np.sqrt(lo * hi)), (lo, hi), groups, seen_at, mean, [])
+
+
+def _most_groups(pilot: Pilot, curve: Curve, budget: Budget) -> tuple[int, int]:
+    """The largest number of groups seen at any K, and the smallest such K."""
+    seen: dict[int, int] = {1: 1}
+    best = 1
+    for _ in range(REFINEMENTS + 1):
+        for K in curve.ks:
+            if K not in seen and not budget.spent:
+                seen[K] = count_groups(pilot, curve.solutions[K])
+        best = min(seen, key=lambda K: (-seen[K], K))
+        if seen[best] == 1:
+            break
+        ks = np.array(sorted(seen))
+        at = int(np.searchsorted(ks, best))
+        curve.fill(range(ks[max(at - 1, 0)] + 1, ks[min(at + 1, ks.size - 1)]))
+    return seen[best], int(best)
+
+
+def _windows(curve: Curve) -> list[Window]:
+    """Windows of the K >= 2 that are best for some lam: the vertices of the lower convex envelope of I(K)."""
+    ks, inertia = curve.ks, curve.inertia
+    hull: list[int] = []
+    for i in range(ks.size):
+        while len(hull) > 1 and (inertia[i] - inertia[hull[-2]]) * (ks[hull[-1]] - ks[hull[-2]]) <= (
+            inertia[hull[-1]] - inertia[hull[-2]]
+        ) * (ks[i] - ks[hull[-2]]):
+            hull.pop()
+        hull.append(i)
+    slope = -np.diff(inertia[hull]) / np.diff(ks[hull])
+    floor = 1e-9 * max(slope.max(initial=0.0), 0.0)  # what is below it is rounding, or the prior's charge
+    return [
+        Window(int(ks[hull[v]]), float(slope[v]), float(slope[v - 1]))
+        for v in range(1, len(hull) - 1)
+        if slope[v] > floor
+    ]
+
+
+def _one_cluster(table: Table, pilot: Pilot, curve: Curve, windows: list[Window]) -> AutoLam:
+    """No gap: one cluster, at twice the least lam for which that is best."""
+    ks, inertia = curve.ks, curve.inertia
+    lo = float(((inertia[0] - inertia[1:]) / (ks[1:] - 1)).max(initial=0.0)) * pilot.scale
+    widest = sorted(windows, key=lambda window: -window.hi / window.lo)[:SUGGESTIONS]
+    suggestions = [Window(K, lower * pilot.scale, upper * pilot.scale) for K, lower, upper in widest]
+    mean = _centres(table, pilot, curve.solutions[1])
+    if lo <= 0:
+        # equal rows, or too few for a second cluster: whatever exceeds the whole inertia will do
+        lam = 2 * float(inertia[0]) * pilot.scale
+        return AutoLam(lam if lam > 0 else 1.0, (0.0, np.inf), 1, 1, mean, suggestions)
+    return AutoLam(2 * lo, (lo, np.inf), 1, 1, mean, suggestions)
+
+
+def _centres(table: Table, pilot: Pilot, solution: Solution) -> Array:
+    """Centres in the table's own geometry, from the rows as they are."""
+    rows = table.rows.take(pilot.index, pilot.table.rows.weight * pilot.scale)
+    total, mass = rows.sums(solution.labels, solution.mean.shape[0])
+    return table.geometry.centre(total, mass)

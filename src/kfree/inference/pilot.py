@@ -1,0 +1,112 @@
+"""The pilot: the rows on which lam is chosen.
+
+Every row has a ticket, a hash of its content and of its number among its copies. Draws, halves and noise are
+functions of tickets, and the rows stand in the order of their tickets: so nothing depends on the order of the table.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.families import Array, Geometry
+from kfree.inference.moves import mix
+from kfree.inference.table import Table
+from kfree.rows import DenseRows
+
+#: Rows of a pilot.
+MOST_ROWS = 10_000
+#: Pseudo-observations at the global centre in every cluster, for rows of mean weight 1.
+SMOOTHING = 0.05
+# Rows from which the step of a rounded column is read.
+_GAP_ROWS = 2000
+# Sparse rows with more entries than this are not dithered, for that would fill them.
+_MOST_FILLED = 2_000_000
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Pilot(NamedTuple):
+    """Some rows of a table, prepared for the choice of lam."""
+
+    table: Table  # the rows, with weights of mean 1, a smoothed geometry, and rounding dithered away
+    stats: Any  # (m, p) their statistics, array or CSR matrix
+    ticket: Array  # (m,) uint64
+    length: Array  # (m,) counts that a row was divided by, where counts put projections on a lattice; else (0,)
+    index: Array  # (m,) where the rows stand in the whole table
+    scale: float  # weight of the whole table over that of the pilot
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.table.n
+
+
+def uniform(ticket: Array, stream: int) -> Array:
+    """Numbers in (0, 1) that depend on ticket and stream only."""
+    bits = mix(ticket + mix(np.array([stream + 1], np.uint64) * _GOLDEN))
+    return (bits >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
+
+
+def draw_pilot(table: Table, most: int = MOST_ROWS) -> Pilot:
+    """Draw rows with probability proportional to weight, and prepare them."""
+    index, ticket, weight = _draw(table, most)
+    rows = table.rows.take(index, weight * (index.size / weight.sum()))
+    length = _lengths(table, rows.X, index)
+    scale = table.rows.total_weight() / index.size
+    family, anchor = table.geometry.family, table.geometry.anchor
+    eta = SMOOTHING if family.smoothable else 0.0
+    geometry = Geometry(family, anchor, eta, anchor if eta else None)
+    if family.translates and (not sp.issparse(rows.X) or rows.n * rows.p <= _MOST_FILLED):
+        stats = _dither(rows.dense(slice(0, rows.n)), ticket)
+        rows = DenseRows(stats, weight=rows.weight, scale=np.empty(0), shift=np.zeros(rows.p))
+    base = rows.base(slice(0, rows.n), geometry)
+    none = np.empty(0)
+    pilot = Table(rows, geometry, base, ticket, none, none)
+    stats = rows.X if not rows.scale.size else sp.csr_matrix(rows.X.multiply(rows.scale[:, None]))
+    return Pilot(pilot, stats, ticket, length, index, scale)
+
+
+def _draw(table: Table, most: int) -> tuple[Array, Array, Array]:
+    """Rows, tickets and weights of a sample without replacement, in the order of the tickets.
+
+    An exponential race: row i arrives at -log(u_i) / w_i and the first ``most`` are in. Given when the next one
+    arrives, row i is in with probability 1 - exp(-w_i time), and w_i over that makes every sum unbiased.
+    """
+    weight = table.rows.weights(slice(0, table.n))
+    index = np.flatnonzero(weight > 0)
+    index = index[np.lexsort((weight[index], table.hashes[index]))]
+    hashes, weight = table.hashes[index], weight[index]
+    start = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
+    copy = np.arange(index.size) - np.repeat(start, np.diff(np.append(start, index.size)))
+    ticket = mix(hashes + copy.astype(np.uint64) * _GOLDEN)
+    if index.size > most:
+        arrival = -np.log(uniform(ticket, 0)) / weight
+        first = np.argpartition(arrival, most)
+        index, ticket, weight = index[first[:most]], ticket[first[:most]], weight[first[:most]]
+        weight = weight / -np.expm1(-weight * arrival[first[most]])
+    order = np.argsort(ticket, kind="stable")
+    return index[order], ticket[order], weight[order]
+
+
+def _lengths(table: Table, stats: Any, index: Array) -> Array:
+    """What whole counts were divided by, row by row; empty if the data are not whole counts."""
+    if not table.geometry.family.counts:
+        return np.empty(0)
+    length = 1.0 / table.rows.scale[index] if table.rows.scale.size else np.ones(index.size)
+    counts = stats.data if sp.issparse(stats) else stats * length[:, None]  # sparse rows are still undivided
+    whole = np.abs(counts - np.rint(counts)) <= 1e-6 * np.maximum(counts, 1.0)
+    return length if whole.all() else np.empty(0)
+
+
+def _dither(stats: Array, ticket: Array) -> Array:
+    """Spread every value over the smallest gap between values of its column: rounding would show as valleys."""
+    values = np.sort(stats[:_GAP_ROWS], axis=0)
+    gaps = np.diff(values, axis=0)
+    # what differs by rounding of the arithmetic is the same value
+    tiny = 1e-9 * (values[-1] - values[0]) if len(values) else np.zeros(stats.shape[1])
+    step = np.where(gaps > tiny, gaps, np.inf).min(axis=0, initial=np.inf)
+    out = stats.copy()
+    for j in np.flatnonzero(np.isfinite(step)):
+        out[:, j] += step[j] * (uniform(ticket, j + 1_000_000) - 0.5)
+    return out
