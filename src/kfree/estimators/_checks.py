@@ -94,8 +94,9 @@ def check_domain(X: Any, family: Family) -> None:
         sign = ">" if family.lower_open else ">="
         domain = f"entries {sign} {family.lower:g}" + (f" and <= {family.upper:g}" if family.upper < np.inf else "")
         more = f", and {bad - 1} more entries" if bad > 1 else ""
+        negative = "Negative values in data: " if float(X[first]) < 0 <= family.lower else ""
         raise ValueError(
-            f"divergence={label_of(family)} needs {domain}, but X[{first[0]}, {first[1]}] = {float(X[first]):g}{more}. "
+            f"{negative}divergence={label_of(family)} needs {domain}, but X[{first[0]}, {first[1]}] = {float(X[first]):g}{more}. "
             f"{family.advice}"
         )
 

@@ -60,10 +60,10 @@ class Halves(NamedTuple):
 def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule) -> Halves:
     """Split every cluster in two by seeded two-means; keep the best of some trials."""
     K, n = centres.mean.shape[0], table.n
-    fits = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0 if rule.held_out else np.ones(n, bool)
-    if table.rows.weight.size:
-        fits &= table.rows.weight > 0
-    judges = np.flatnonzero(~fits if rule.held_out else np.ones(n, bool))
+    active = table.rows.weight > 0 if table.rows.weight.size else np.ones(n, bool)
+    even = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0 if rule.held_out else active
+    fits = even & active
+    judges = np.flatnonzero(active & ~even if rule.held_out else active)
     enough = _distinct_judges(table, memory.labels, judges, K) >= _MIN_JUDGES
     best = Halves(np.repeat(centres.mean, 2, axis=0), np.zeros(n, np.int8), np.zeros(K), np.zeros(K))
     for trial in range(rule.trials):

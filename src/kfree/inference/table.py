@@ -35,6 +35,7 @@ class Table(NamedTuple):
     def singletons(self, rows: Array) -> Array:
         """Centres of clusters that one copy of each of these rows would open."""
         unit = self.unit[rows] if self.unit.size else np.ones(len(rows))
+        unit = np.where(unit > 0, unit, 1.0)  # a row of weight zero opens nothing; its centre is only looked at
         return self.geometry.singleton_centre(self.rows.dense(rows), unit)
 
     def sample(self, rows: Array, weight: Array) -> "Table":
