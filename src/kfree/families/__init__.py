@@ -50,9 +50,7 @@ def make_family(divergence: "str | Family") -> Family:
     if isinstance(divergence, Family):
         return divergence
     if isinstance(divergence, type) and issubclass(divergence, Family):
-        raise TypeError(
-            f"divergence got the class {divergence.__name__}; pass an instance, {divergence.__name__}()."
-        )
+        raise TypeError(f"divergence got the class {divergence.__name__}; pass an instance, {divergence.__name__}().")
     if not isinstance(divergence, str):
         raise TypeError(
             f"divergence must be a name or a Family instance, got {type(divergence).__name__}. "

@@ -8,15 +8,42 @@ data first, centre second. The last form is affine in ``x``, so all costs are on
 """
 
 from abc import ABC, abstractmethod
+from inspect import signature
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import kl_div
 
 Array = NDArray[Any]
 
 #: Stands for log 0 in a product (0 * -inf would be NaN): a cost this large reads as +inf.
 MINUS_INF = -1e30
+#: Relative error a mean of many equal values may have.
+ROUNDING = 1e-13
+
+
+def i_divergence(x: Array, mean: Array) -> Array:
+    """x log(x / mu) - x + mu, entry by entry; never negative, +inf where mu = 0 < x.
+
+    The plain formula is wrong by eps x, and negative, where mu is close to x: there it is
+    x (e - log(1 + e)) with e = (mu - x) / x.
+    """
+    value = np.asarray(np.maximum(kl_div(x, mean), 0.0))
+    gap = mean - x
+    near = np.abs(gap) < 0.1 * x
+    scale = np.broadcast_to(x, value.shape)[near]
+    excess = np.broadcast_to(gap, value.shape)[near] / scale
+    value[near] = scale * np.maximum(excess - np.log1p(excess), 0.0)
+    return value
+
+
+def positive(owner: str, name: str, value: float) -> float:
+    """The value, or an error if it is not a positive number."""
+    if not (isinstance(value, Real) and 0 < value < np.inf):
+        raise ValueError(f"{owner} needs a positive number {name}, got {value!r}.")
+    return value
 
 
 class Affine(NamedTuple):
@@ -76,7 +103,7 @@ class Family(ABC):
         """D(stats, mean), broadcasting over leading axes; the decisive formula, in float64."""
         theta = self.natural(mean)
         gap = self.phi(stats) - self.phi(mean) - ((stats - mean) * theta).sum(axis=-1)
-        return np.maximum(gap, 0.0)
+        return self.divergence_at_infinity(np.maximum(gap, 0.0))
 
     def divergence_at_infinity(self, cost: Array) -> Array:
         """Costs of a product with the stand-ins for infinity read as +inf."""
@@ -89,7 +116,7 @@ class Family(ABC):
             mean = np.maximum(mean, self.lower)
         if self.upper < np.inf:
             # Rounding may push a mean of boundary values just inside, where +inf would turn finite.
-            mean = np.where(mean >= self.upper * (1 - 1e-13), self.upper, mean)
+            mean = np.where(mean >= self.upper * (1 - ROUNDING), self.upper, mean)
         return mean
 
     def join_cost(self, total_a: Array, mass_a: Array, total_b: Array, mass_b: Array) -> Array:
@@ -113,10 +140,8 @@ class Family(ABC):
         return (mean * np.abs(dtheta) ** 3).sum(axis=-1) / square
 
     def __repr__(self) -> str:
-        settings = ", ".join(
-            f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_")
-        )
-        return f"{type(self).__name__}({settings})"
+        settings = [f"{key}={getattr(self, key)!r}" for key in signature(type(self)).parameters]
+        return f"{type(self).__name__}({', '.join(settings)})"
 
 
 class Separable(Family):

@@ -1,9 +1,9 @@
 """Shares and numbers of successes: Bernoulli and binomial, bounded on both sides."""
 
 import numpy as np
-from scipy.special import kl_div, xlogy
+from scipy.special import expit, xlogy
 
-from kfree.families.base import Array, Family, Separable, Summary
+from kfree.families.base import ROUNDING, Array, Family, Separable, Summary, i_divergence, positive
 
 # Stands for logit 0 and logit 1. Both sides of the domain meet in one product, where the offset holds as many
 # of these as the centre has ones and the row takes them back: large enough to exclude (a divergence is at most
@@ -28,7 +28,7 @@ class Binomial(Separable):
     def __init__(self, n: float | None = None):
         self.n = n
         if n is not None:
-            self.upper = float(n)
+            self.upper = float(positive(type(self).__name__, "n", n))
 
     def adapt(self, summary: Summary) -> Family:
         """Take the largest entry for n where none was given."""
@@ -37,15 +37,18 @@ class Binomial(Separable):
     @property
     def _trials(self) -> float:
         if self.n is None:
-            raise ValueError(
-                "Binomial needs the number of trials before it can measure; pass Binomial(n=...)."
-            )
+            raise ValueError("Binomial needs the number of trials before it can measure; pass Binomial(n=...).")
         return float(self.n)
+
+    def _failures(self, stats: Array) -> Array:
+        """n - x, and 0 where the centre of x alone would be n (see ``centre``): nobody excludes himself."""
+        return np.where(stats >= self._trials * (1 - ROUNDING), 0.0, self._trials - stats)
 
     def phi(self, stats: Array) -> Array:
         """Negative entropy of the shares, times n."""
         n = self._trials
-        return (xlogy(stats, stats / n) + xlogy(n - stats, (n - stats) / n)).sum(axis=-1)
+        rest = self._failures(stats)
+        return (xlogy(stats, stats / n) + xlogy(rest, rest / n)).sum(axis=-1)
 
     def psi(self, theta: Array) -> Array:
         """Sum of n log(1 + exp theta)."""
@@ -59,12 +62,12 @@ class Binomial(Separable):
 
     def mean(self, theta: Array) -> Array:
         """n times the logistic function."""
-        return self._trials * 0.5 * (1.0 + np.tanh(0.5 * theta))
+        return self._trials * expit(theta)
 
     def terms(self, stats: Array, mean: Array) -> Array:
         """x log(x / mu) + (n - x) log((n - x) / (n - mu)), both halves in their non-negative form."""
         n = self._trials
-        return kl_div(stats, mean) + kl_div(n - stats, n - mean)
+        return i_divergence(stats, mean) + i_divergence(self._failures(stats), n - mean)
 
     def divergence_at_infinity(self, cost: Array) -> Array:
         """Anything of the order of the stand-in reads as +inf."""

@@ -1,16 +1,16 @@
 """Counts and histograms: KL, Poisson and negative binomial, whose natural parameter is a logarithm."""
 
 import numpy as np
-from scipy.special import kl_div, logsumexp, rel_entr, softmax, xlogy
+from scipy.special import logsumexp, softmax, xlogy
 
-from kfree.families.base import MINUS_INF, Array, Separable
+from kfree.families.base import MINUS_INF, Array, Separable, i_divergence, positive
 
 _ADVICE = "Clip or shift the data, or use divergence='sqeuclidean'."
 
 
 def _log(values: Array) -> Array:
     """Logarithm with a finite stand-in for log 0."""
-    return np.where(values > 0, np.log(np.maximum(values, 1e-300)), MINUS_INF)
+    return np.log(values, out=np.full(np.shape(values), MINUS_INF), where=values > 0)
 
 
 class Poisson(Separable):
@@ -42,7 +42,7 @@ class Poisson(Separable):
 
     def terms(self, stats: Array, mean: Array) -> Array:
         """x log(x / mu) - x + mu; +inf where mu = 0 < x."""
-        return kl_div(stats, mean)
+        return i_divergence(stats, mean)
 
 
 class KL(Separable):
@@ -78,7 +78,7 @@ class KL(Separable):
 
     def terms(self, stats: Array, mean: Array) -> Array:
         """x log(x / mu) - x + mu: the two last sums cancel on the simplex and keep every term >= 0."""
-        return kl_div(stats, mean)
+        return i_divergence(stats, mean)
 
 
 class NegativeBinomial(Separable):
@@ -93,7 +93,7 @@ class NegativeBinomial(Separable):
     advice = _ADVICE
 
     def __init__(self, r: float = 1.0):
-        self.r = r
+        self.r = positive("NegativeBinomial", "r", r)
 
     def phi(self, stats: Array) -> Array:
         """Sum of x log x - (x + r) log (x + r) + r log r."""
@@ -106,7 +106,7 @@ class NegativeBinomial(Separable):
 
     def natural(self, mean: Array) -> Array:
         """log(mu / (mu + r)); at mu = 0 the stand-in for log 0."""
-        return np.where(mean > 0, -np.log1p(self.r / np.maximum(mean, 1e-300)), MINUS_INF)
+        return np.where(mean > 0, -np.log1p(self.r / np.maximum(mean, 1e-300 * (1 + self.r))), MINUS_INF)
 
     def mean(self, theta: Array) -> Array:
         """r exp(theta) / (1 - exp(theta))."""
@@ -114,4 +114,4 @@ class NegativeBinomial(Separable):
 
     def terms(self, stats: Array, mean: Array) -> Array:
         """x log(x / mu) - (x + r) log((x + r) / (mu + r)), clipped at zero against rounding."""
-        return np.maximum(rel_entr(stats, mean) - rel_entr(stats + self.r, mean + self.r), 0.0)
+        return np.maximum(i_divergence(stats, mean) - i_divergence(stats + self.r, mean + self.r), 0.0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kfree.families.base import Array, Separable
+from kfree.families.base import Array, Separable, positive
 
 
 class ItakuraSaito(Separable):
@@ -19,7 +19,7 @@ class ItakuraSaito(Separable):
     advice = "Add a small positive constant, drop those rows, or use divergence='poisson'."
 
     def __init__(self, shape: float = 1.0):
-        self.shape = shape
+        self.shape = positive("ItakuraSaito", "shape", shape)
 
     def phi(self, stats: Array) -> Array:
         """Sum of -k log x, up to a constant."""
@@ -39,6 +39,7 @@ class ItakuraSaito(Separable):
         return -self.shape / theta
 
     def terms(self, stats: Array, mean: Array) -> Array:
-        """k (r - log r - 1) of the ratio r, without cancellation near r = 1."""
+        """k (r - log r - 1) of the ratio r, without cancellation near r = 1 or overflow of the log near 0."""
         excess = (stats - mean) / mean
-        return self.shape * (excess - np.log1p(excess))
+        log_ratio = np.where(np.abs(excess) < 0.5, np.log1p(np.maximum(excess, -0.5)), np.log(stats / mean))
+        return self.shape * np.maximum(excess - log_ratio, 0.0)

@@ -3,8 +3,9 @@
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 
-from kfree.families.base import Array, Family, Separable, Summary
+from kfree.families.base import Array, Family, Separable, Summary, positive
 
 
 class SquaredEuclidean(Separable):
@@ -19,12 +20,8 @@ class SquaredEuclidean(Separable):
     translates = True
 
     def __init__(self, variance: float = 0.5):
-        self.variance = variance
-
-    @property
-    def euclidean_factor(self) -> float:
-        """1 / 2v."""
-        return 1.0 / (2 * self.variance)
+        self.variance = positive(type(self).__name__, "variance", variance)
+        self.euclidean_factor = 1.0 / (2 * variance)
 
     def phi(self, stats: Array) -> Array:
         """Half the squared norm over the variance."""
@@ -62,12 +59,16 @@ class Mahalanobis(Family):
         self.covariance = covariance
 
     @cached_property
-    def _precision(self) -> Array:
+    def _root(self) -> Array:
+        """L with L L' = S."""
         if self.covariance is None:
-            raise ValueError(
-                "Mahalanobis needs a covariance before it can measure; pass Mahalanobis(covariance=S)."
-            )
-        return np.linalg.inv(np.asarray(self.covariance, dtype=float))
+            raise ValueError("Mahalanobis needs a covariance before it can measure; pass Mahalanobis(covariance=S).")
+        return cholesky(np.asarray(self.covariance, dtype=float), lower=True)
+
+    @cached_property
+    def _whitener(self) -> Array:
+        """L^-T, so that the precision is L^-T L^-1 and D a sum of squares, never negative."""
+        return solve_triangular(self._root, np.eye(self._root.shape[0]), lower=True).T
 
     def adapt(self, summary: Summary) -> "Mahalanobis":
         """Take the sample covariance where none was given; check the one that was."""
@@ -90,19 +91,19 @@ class Mahalanobis(Family):
 
     def phi(self, stats: Array) -> Array:
         """Half the squared Mahalanobis norm."""
-        return ((stats @ self._precision) * stats).sum(axis=-1) / 2
+        return ((stats @ self._whitener) ** 2).sum(axis=-1) / 2
 
     def psi(self, theta: Array) -> Array:
         """Half the squared norm of theta under the covariance."""
-        return ((theta @ np.asarray(self.covariance)) * theta).sum(axis=-1) / 2
+        return ((theta @ self._root) ** 2).sum(axis=-1) / 2
 
     def natural(self, mean: Array) -> Array:
         """Precision times mean."""
-        return mean @ self._precision
+        return mean @ self._whitener @ self._whitener.T
 
     def mean(self, theta: Array) -> Array:
         """Covariance times theta."""
-        return theta @ np.asarray(self.covariance)
+        return theta @ self._root @ self._root.T
 
     def divergence(self, stats: Array, mean: Array) -> Array:
         """phi of the difference: exact also far from the origin."""

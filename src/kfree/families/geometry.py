@@ -50,9 +50,9 @@ class Geometry:
 
     def prior_cost(self, mean: Array) -> Array:
         """eta D(mu0, mu_k), (K,)."""
-        if self.eta == 0:
+        if self.eta == 0 or self.prior_mean is None:
             return np.zeros(mean.shape[:-1])
-        return self.eta * self.family.divergence(np.broadcast_to(self.prior_mean, mean.shape), mean)
+        return self.eta * self.family.divergence(self.prior_mean, mean)
 
     def singleton_centre(self, stats: Array, weight: Array) -> Array:
         """Centres of clusters that hold one row each."""
