@@ -30,8 +30,8 @@ def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, sec
     panels, padded = _panels(coef, offset)
     tile = np.zeros((p, lanes), coef.dtype)
     found = np.empty((3, lanes), coef.dtype)
-    one_norm = np.empty(lanes, coef.dtype)
-    two_norm = np.empty(lanes, coef.dtype)
+    one_norm = np.empty(lanes)
+    two_norm = np.empty(lanes)
     for start in range(0, n, lanes):
         m = min(lanes, n - start)
         for r in range(m):
@@ -39,12 +39,12 @@ def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, sec
             factor = scale[i] if scale.shape[0] else 1.0
             for j in range(p):
                 tile[j, r] = (X[i, j] - shift[j]) * factor
-        two_least(tile, panels, padded, found)
+        two_least(tile, panels, padded, found)  # type: ignore[call-arg]
         one_norm[:] = 0.0
         two_norm[:] = 0.0
         for j in range(p):
             for r in range(lanes):
-                value = tile[j, r]
+                value = np.float64(tile[j, r])  # its square may leave the range of float32
                 one_norm[r] += abs(value)
                 two_norm[r] += value * value
         for r in range(m):

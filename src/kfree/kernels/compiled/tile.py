@@ -82,9 +82,7 @@ def two_least(typingctx, rows, panels, offset, out):
         coef_start = builder.add(panel_start, builder.mul(column, const(GROUP)))
         costs = []
         for g in range(GROUP):
-            product = builder.fmul(
-                row, scalar_at(panel_array, builder.add(coef_start, const(g))), flags=contract
-            )
+            product = builder.fmul(row, scalar_at(panel_array, builder.add(coef_start, const(g))), flags=contract)
             costs.append(builder.fsub(sums[g], product, flags=contract))
             sums[g].add_incoming(costs[g], column_block)
         next_column = builder.add(column, const(1))

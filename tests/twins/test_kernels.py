@@ -1,0 +1,269 @@
+"""Every compiled kernel equals its reference twin.
+
+Small integers make all sums exact, so that results must agree to the last bit, ties included; real numbers must
+agree up to rounding.
+"""
+
+import os
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kfree.kernels import compiled, kernels, reference
+
+NONE = np.empty(0)
+
+
+@st.composite
+def problems(draw):
+    """Arguments of the kernels: a table in both forms, a choice of its rows, centres, labels and weights."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    n, p, K = draw(st.integers(1, 40)), draw(st.sampled_from([1, 2, 3, 4, 5, 8, 11])), draw(st.integers(1, 15))
+    exact = draw(st.booleans())
+    dtype, product = draw(st.sampled_from([("f4", "f4"), ("f4", "f8"), ("f8", "f8")]))
+
+    def numbers(*shape):
+        return rng.integers(-3, 4, size=shape).astype(float) if exact else rng.normal(size=shape)
+
+    table = numbers(n, p) * (rng.random((n, p)) < 0.6)
+    table[rng.random(n) < 0.2] = 0.0  # rows without entries
+    table = table.astype(dtype)
+    csr = sp.csr_matrix(table)
+    if csr.nnz:
+        zeros = rng.random(csr.nnz) < 0.1
+        csr.data[zeros] = 0.0  # stored zeros
+        table = csr.toarray()
+    m = draw(st.integers(1, 40))
+    return {
+        "X": table,
+        "csr": (csr.data, csr.indices, csr.indptr),
+        "rows": rng.integers(0, n, size=m),
+        "shift": numbers(p) if draw(st.booleans()) else np.zeros(p),
+        "scale": 2.0 ** rng.integers(-1, 2, size=n) if draw(st.booleans()) else NONE,
+        "weight": rng.integers(1, 5, size=n) / 2.0 if draw(st.booleans()) else NONE,
+        "labels": rng.integers(0, K, size=m).astype(np.int32),
+        "coef": numbers(K, p),
+        "offset": numbers(K),
+        "product": np.dtype(product),
+        "tolerance": 0.0 if exact else 1e-12 if product == "f8" else 1e-5,
+    }
+
+
+def outputs_of_both(name, *inputs, outputs):
+    """Run both twins on the same inputs with outputs of their own."""
+    both = []
+    for module in (compiled, reference):
+        out = [array.copy() for array in outputs]
+        getattr(module, name)(*inputs, *out)
+        both.append(out)
+    return zip(*both)
+
+
+def assert_equal(mine, theirs, tolerance):
+    assert mine.dtype == theirs.dtype
+    if tolerance == 0 or mine.dtype.kind in "iu":
+        assert_array_equal(mine, theirs)
+    else:
+        assert_allclose(mine, theirs, rtol=tolerance, atol=10 * tolerance)
+
+
+def found(m):
+    return [np.full(m, -1, np.int32), np.full(m, np.nan), np.full(m, np.nan), np.full(m, np.nan)]
+
+
+@given(problems())
+def test_nearest_dense_equals_its_twin(a):
+    coef, offset = a["coef"].astype(a["product"]), a["offset"].astype(a["product"])
+    reach = np.array([np.sqrt((coef**2).sum(axis=1).max()), np.abs(coef).max()])
+    inputs = (a["X"], a["rows"], a["shift"], a["scale"], coef, offset, reach)
+    both = list(outputs_of_both("nearest_dense", *inputs, outputs=found(len(a["rows"]))))
+    for t, (mine, theirs) in enumerate(both):
+        assert_equal(mine, theirs, a["tolerance"] if t < 3 else 1e-6)
+
+
+@given(problems())
+def test_nearest_csr_equals_its_twin_and_nearest_dense(a):
+    coef, offset = a["coef"].astype(a["product"]), a["offset"].astype(a["product"])
+    reach, m = np.array([np.sqrt((coef**2).sum(axis=1).max()), np.abs(coef).max()]), len(a["rows"])
+    inputs = (*a["csr"], a["rows"], a["scale"], np.ascontiguousarray(coef.T), offset, reach)
+    both = list(outputs_of_both("nearest_csr", *inputs, outputs=found(m)))
+    dense = found(m)
+    reference.nearest_dense(a["X"], a["rows"], np.zeros(coef.shape[1]), a["scale"], coef, offset, reach, *dense)
+    for t, (mine, theirs) in enumerate(both):
+        assert_equal(mine, theirs, a["tolerance"] if t < 3 else 1e-6)
+        assert_equal(mine, dense[t], a["tolerance"] if t < 3 else 1e-6)
+
+
+@pytest.mark.parametrize("module", [compiled, reference])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("K", [1, 2, 5, 6, 7, 12, 13, 20])
+def test_ties_go_to_the_lowest_index(module, dtype, K):
+    X = np.ones((19, 2), dtype)
+    for first in range(K):
+        coef, offset = np.full((K, 2), 3.0, dtype), np.full(K, 1.0, dtype)
+        offset[:first] = 2.0
+        dense, sparse, indptr = found(19), found(19), np.arange(0, 39, 2)
+        module.nearest_dense(X, np.arange(19), np.zeros(2), NONE, coef, offset, np.ones(2), *dense)
+        csr = (X.ravel(), np.tile([0, 1], 19), indptr)
+        module.nearest_csr(*csr, np.arange(19), NONE, np.ascontiguousarray(coef.T), offset, np.ones(2), *sparse)
+        for labels, least, second, _ in (dense, sparse):
+            assert_array_equal(labels, first)
+            assert_array_equal(least, -5.0)
+            assert_array_equal(second, np.inf if K == 1 else -4.0 if first == K - 1 else -5.0)
+
+
+@given(problems())
+def test_nearest_does_not_depend_on_the_position_of_a_row(a):
+    coef, offset = a["coef"].astype(a["product"]), a["offset"].astype(a["product"])
+    together, m = found(len(a["rows"])), len(a["rows"])
+    compiled.nearest_dense(a["X"], a["rows"], a["shift"], a["scale"], coef, offset, np.ones(2), *together)
+    for t in range(0, m, 5):
+        alone = found(1)
+        compiled.nearest_dense(a["X"], a["rows"][t : t + 1], a["shift"], a["scale"], coef, offset, np.ones(2), *alone)
+        assert_array_equal(np.array(alone).ravel(), np.array(together)[:, t])
+
+
+@given(problems())
+def test_own_equals_its_twin_and_itself_on_sparse_rows(a):
+    m, tail, dense = len(a["rows"]), (a["labels"], a["coef"], a["offset"]), [np.empty(len(a["rows"]))]
+    for mine, theirs in outputs_of_both("own_dense", a["X"], a["rows"], a["shift"], a["scale"], *tail, outputs=dense):
+        assert_equal(mine, theirs, a["tolerance"] and 1e-12)
+    compiled.own_dense(a["X"], a["rows"], np.zeros_like(a["shift"]), a["scale"], *tail, *dense)
+    for mine, theirs in outputs_of_both("own_csr", *a["csr"], a["rows"], a["scale"], *tail, outputs=[np.empty(m)]):
+        assert_equal(mine, theirs, a["tolerance"] and 1e-12)
+        assert_equal(mine, dense[0], a["tolerance"] and 1e-12)
+
+
+@given(problems())
+def test_distance_equals_its_twin_and_itself_on_sparse_rows(a):
+    m, tail, norm = len(a["rows"]), (a["labels"], a["coef"]), (a["coef"] ** 2).sum(axis=1)
+    dense = [np.empty(m)]
+    inputs = (a["X"], a["rows"], a["shift"], a["scale"], *tail)
+    for mine, theirs in outputs_of_both("distance_dense", *inputs, outputs=dense):
+        assert_equal(mine, theirs, a["tolerance"] and 1e-12)
+    compiled.distance_dense(a["X"], a["rows"], np.zeros_like(a["shift"]), a["scale"], *tail, *dense)
+    inputs = (*a["csr"], a["rows"], a["scale"], *tail, norm)
+    for mine, theirs in outputs_of_both("distance_csr", *inputs, outputs=[np.empty(m)]):
+        assert_equal(mine, theirs, a["tolerance"] and 1e-12)
+        assert_equal(mine, dense[0], a["tolerance"] and 1e-12)
+
+
+@given(problems(), st.booleans())
+def test_add_equals_its_twin_and_itself_on_sparse_rows(a, skip):
+    labels = np.where(np.arange(len(a["rows"])) % 3 == 0, np.int32(-1), a["labels"]) if skip else a["labels"]
+    start = [np.ones(a["coef"].shape), np.ones(len(a["offset"]))]  # adds to what is there
+    inputs = (a["X"], a["rows"], a["shift"], a["scale"], a["weight"], labels)
+    for mine, theirs in outputs_of_both("add_dense", *inputs, outputs=start):
+        assert_equal(mine, theirs, a["tolerance"] and 1e-12)
+    dense = [array.copy() for array in start]
+    compiled.add_dense(a["X"], a["rows"], np.zeros_like(a["shift"]), a["scale"], a["weight"], labels, *dense)
+    inputs = (*a["csr"], a["rows"], a["scale"], a["weight"], labels)
+    for (mine, theirs), other in zip(outputs_of_both("add_csr", *inputs, outputs=start), dense):
+        assert_equal(mine, theirs, a["tolerance"] and 1e-12)
+        assert_equal(mine, other, a["tolerance"] and 1e-12)
+
+
+# Hashes
+
+
+def hash_by_hand(row):
+    """The hash in Python integers: SplitMix64's finaliser of every entry and column, added up and mixed again."""
+
+    def mix(v):
+        v = ((v ^ v >> 30) * 0xBF58476D1CE4E5B9) % 2**64
+        v = ((v ^ v >> 27) * 0x94D049BB133111EB) % 2**64
+        return v ^ v >> 31
+
+    total = 0
+    for j, value in enumerate(row):
+        if value != 0:
+            (bits,) = struct.unpack("<Q", struct.pack("<d", float(value)))
+            total += mix((bits + mix((j + 1) * 0x9E3779B97F4A7C15 % 2**64)) % 2**64)
+    return mix(total % 2**64)
+
+
+@pytest.mark.parametrize("module", [compiled, reference])
+@given(a=problems())
+def test_hashes_are_the_formula_for_dense_and_sparse_rows_alike(module, a):
+    dense, sparse = np.empty((2, len(a["rows"])), np.uint64)
+    module.hash_dense(a["X"], a["rows"], dense)
+    module.hash_csr(*a["csr"], a["rows"], sparse)
+    assert_array_equal(dense, sparse)
+    assert dense.tolist() == [hash_by_hand(a["X"][i]) for i in a["rows"]]
+
+
+@pytest.mark.parametrize("module", [compiled, reference])
+def test_hashes_see_values_and_columns_but_not_the_sign_of_zero(module):
+    X = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0], [1.0, -0.0], [0.0, -1.0], [0.0, 0.0]])
+    hashes = np.empty(6, np.uint64)
+    module.hash_dense(X, np.arange(6), hashes)
+    assert hashes[0] == hashes[1]
+    assert hashes[2] == hashes[3]
+    assert len(set(hashes.tolist())) == 4
+
+
+# The farthest row
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=40),
+    st.booleans(),
+    st.booleans(),
+)
+def test_farthest_is_the_row_of_largest_excess_then_smallest_hash_then_lowest_index(rows, weighted, smoothed):
+    cost, label, tag = (np.array(column) for column in zip(*rows))
+    cost, labels, hashes = cost.astype(float), label.astype(np.int32), tag.astype(np.uint64) << np.uint64(61)
+    cost[cost == 6] = np.inf
+    unit = np.linspace(0.25, 1.0, cost.size) if weighted else NONE
+    alone = np.arange(cost.size) % 2 / 2.0 if smoothed else NONE
+    inputs = (cost, unit, alone, 1.5, labels, hashes)
+    for mine, theirs in outputs_of_both("farthest", *inputs, outputs=[np.full(4, -1, np.intp), np.zeros(4)]):
+        assert_array_equal(mine, theirs)
+    chosen, excess = np.full(4, -1, np.intp), np.zeros(4)
+    compiled.farthest(*inputs, chosen, excess)
+    by_hand = (unit if weighted else 1.0) * cost - 1.5 - (alone if smoothed else 0.0)
+    for k in range(4):
+        beyond = [(-by_hand[i], hashes[i], i) for i in range(cost.size) if labels[i] == k and by_hand[i] > 0]
+        assert (chosen[k], excess[k]) == ((min(beyond)[2], -min(beyond)[0]) if beyond else (-1, 0.0))
+
+
+# The switch
+
+
+_USE = """
+import sys
+import numpy as np
+from kfree.families import Geometry, Poisson
+from kfree.rows import DenseRows
+X = np.random.default_rng(0).poisson(2.0, size=(50, 3)).astype(float)
+rows = DenseRows(X, weight=np.empty(0), scale=np.empty(0), shift=np.zeros(3))
+geometry = Geometry(Poisson(), X.mean(axis=0))
+base = rows.base(slice(0, 50), geometry)
+print(rows.nearest(slice(0, 50), base, geometry.affine(X[:4] + 0.5)).labels.tolist())
+print("numba" in sys.modules)
+"""
+
+
+def _run(choice):
+    environment = {**os.environ, "KFREE_KERNELS": choice}
+    return subprocess.run([sys.executable, "-c", _USE], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_switch_runs_everything_without_numba():
+    chosen, default = _run("reference"), _run("compiled")
+    labels, numba_loaded = chosen.stdout.split("\n")[:2]
+    assert numba_loaded == "False", chosen.stderr
+    assert default.stdout.split("\n")[:2] == [labels, "True"], default.stderr
+
+
+def test_the_switch_rejects_other_values(monkeypatch):
+    monkeypatch.setenv("KFREE_KERNELS", "fast")
+    with pytest.raises(ValueError, match="KFREE_KERNELS='fast' is not known"):
+        kernels()
