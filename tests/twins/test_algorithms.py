@@ -1,0 +1,162 @@
+"""Fast algorithms equal the slow ones of the papers, row for row."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import kfree.inference.serial as serial
+from helpers import BREGMAN, NAMES, draw_rows, make
+from kfree.families import Geometry
+from kfree.inference.assign import make_centres
+from kfree.inference.collapsed import move_rows
+from kfree.inference.grow import Grown, Growth, _pass, update
+from kfree.inference.table import make_memory, make_table
+from kfree.rows import DenseRows, set_span_threads
+from slow_twins import Slow, orders, same_partition
+
+NONE = np.empty(0)
+
+
+def table_of(family, x, weight=None, eta=0.0):
+    """A table of statistics with the anchor at the global centre (rows of translating families are centred)."""
+    weight = NONE if weight is None else weight
+    w = weight if weight.size else np.ones(len(x))
+    mean = family.centre((w[:, None] * x).sum(axis=0)[None], w.sum()[None])[0]
+    shift = mean if family.translates else np.zeros(x.shape[1])
+    rows = DenseRows(x, weight=weight, scale=NONE, shift=shift)
+    geometry = Geometry(family, mean - shift, eta, mean - shift if eta else None)
+    return make_table(rows, geometry), shift, mean
+
+
+def lam_of(slow, share):
+    """A lam that opens some clusters: a share of the largest divergence from the global centre."""
+    everything = np.arange(len(slow.x))
+    reach = max(slow.d(i, slow.centre(everything)) for i in everything)
+    return max(share * reach, 1e-6)
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.3])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("block", [1, 7, 40])
+def test_serial_in_blocks_equals_one_row_at_a_time(name, block, eta):
+    family = make(name)
+    if eta and not family.smoothable:
+        pytest.skip("cosine has no prior")
+    x = draw_rows(name, 40, 3, seed=1)
+    weight = np.random.default_rng(0).integers(1, 4, size=40).astype(float)
+    table, shift, mean = table_of(family, x, weight, eta)
+    slow = Slow(family, x, 1.0, weight, eta, mean)
+    slow.lam = lam_of(slow, 0.2)
+    memory, centres = make_memory(40), make_centres(table.geometry, (mean - shift)[None])
+    for order, (labels, means) in zip(orders(40, 4), slow.serial(orders(40, 4))):
+        sweep = serial.Sweep(slow.lam, order, 0.0, block=block)
+        centres, _ = serial.sweep_once(table, centres, memory, sweep, order)
+        total, mass = table.rows.sums(memory.labels, len(centres.mean))
+        centres = update(table, centres, total, mass, memory)
+        assert_array_equal(memory.labels, labels)
+        assert_allclose(centres.mean + shift, means, rtol=1e-10, atol=1e-12)
+
+
+def test_serial_gives_bitwise_equal_centres_for_any_block_size():
+    x = np.random.default_rng(0).normal(size=(3000, 5))
+    results = []
+    for block in (None, 1, 64, 999, 3000):
+        table, _shift, _ = table_of(make("sqeuclidean"), x)
+        memory, centres = make_memory(3000), make_centres(table.geometry, np.zeros((1, 5)))
+        order = orders(3000, 1)[0]
+        for _ in range(3):
+            centres, _ = serial.sweep_once(table, centres, memory, serial.Sweep(9.0, order, 0.0, block=block), order)
+            total, mass = table.rows.sums(memory.labels, len(centres.mean))
+            centres = update(table, centres, total, mass, memory)
+        results.append((memory.labels.copy(), centres.mean))
+    for labels, mean in results[1:]:
+        assert_array_equal(labels, results[0][0])
+        assert_array_equal(mean, results[0][1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_delayed_creation_equals_the_plain_algorithm(name):
+    family, x = make(name), draw_rows(name, 30, 3, seed=2)
+    table, shift, mean = table_of(family, x)
+    slow = Slow(family, x, 1.0)
+    slow.lam = lam_of(slow, 0.25)
+    memory = make_memory(30)
+    state = Grown(make_centres(table.geometry, (mean - shift)[None]), 0)
+    growth = Growth(slow.lam, 0.0, pause=0, one_at_a_time=True)
+    for labels, means in slow.delayed(8):
+        state, _ = _pass(table, state, memory, growth)
+        assert same_partition(memory.labels, labels)
+        assert_allclose(np.sort(state.centres.mean + shift, axis=0), np.sort(means, axis=0), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.4])
+@pytest.mark.parametrize("name", NAMES)
+def test_collapsed_in_blocks_equals_one_row_at_a_time(name, eta, monkeypatch):
+    family = make(name)
+    if eta and not family.smoothable:
+        pytest.skip("cosine has no prior")
+    monkeypatch.setattr("kfree.inference.collapsed._BLOCK", 7)
+    x = draw_rows(name, 24, 3, seed=3, boundary=False)
+    weight = np.random.default_rng(1).integers(1, 4, size=24).astype(float)
+    table, _, mean = table_of(family, x, weight, eta)
+    slow = Slow(family, x, 1.0, weight, eta, mean)
+    slow.lam = lam_of(slow, 0.3)
+    memory = make_memory(24)
+    memory.labels[:] = np.arange(24) % 3
+    for order, labels in zip(orders(24, 3), slow.collapsed(np.arange(24) % 3, orders(24, 3))):
+        move_rows(table, memory, slow.lam, order, np.inf)
+        assert same_partition(memory.labels, labels)
+
+
+def test_collapsed_joins_the_cluster_whose_cost_rises_least_not_the_nearest():
+    # a row at 2.0: the heavy cluster at 0 is nearer (4 against 4.84) but rises more (4 * 50/51 against 4.84 / 2)
+    x = np.concatenate([np.zeros((50, 1)), [[4.2]], [[2.0]]])
+    table, _, _ = table_of(make("sqeuclidean"), x)
+    memory = make_memory(52)
+    memory.labels[:] = [0] * 50 + [1, 0]
+    move_rows(table, memory, 100.0, np.array([51]), np.inf)
+    assert memory.labels[51] == 1
+
+
+@given(seed=st.integers(0, 10_000), name=st.sampled_from(BREGMAN), size=st.integers(1, 60))
+def test_bounds_never_hide_a_nearer_centre(seed, name, size):
+    from kfree.inference.assign import assign, loosen
+
+    family = make(name)
+    x = draw_rows(name, 80, 3, seed=seed)
+    table, _, _ = table_of(family, x)
+    rng = np.random.default_rng(seed)
+    memory = make_memory(80)
+    stats = table.rows.dense(slice(0, 80))
+    total = stats[rng.integers(80, size=(6, 5))].sum(axis=1)
+    centres = make_centres(table.geometry, family.centre(total, np.full(6, 5.0)))
+    for _ in range(4):
+        sums = assign(table, centres, memory, 1.0)
+        fresh = make_memory(80)
+        assign(table, centres, fresh, 1.0)
+        assert_array_equal(memory.labels, fresh.labels)
+        centres = update(table, centres, sums.total, sums.mass, memory)
+        extra = make_centres(table.geometry, np.concatenate([centres.mean, stats[rng.integers(80, size=1)]]))
+        loosen(table, centres, extra, np.arange(len(centres.mean)), memory)
+        centres = extra
+
+
+def test_threads_do_not_matter():
+    x = np.random.default_rng(0).normal(size=(40_000, 3))
+    results = []
+    for count in (1, 2, 5):
+        with set_span_threads(count):
+            table, _, _ = table_of(make("sqeuclidean"), x)
+            memory = make_memory(len(x))
+            from kfree.inference.grow import grow
+            from kfree.inference.loop import Budget
+
+            start = make_centres(table.geometry, np.zeros((1, 3)))
+            out = grow(table, start, memory, Growth(4.0), Budget(), phase="", max_iter=12)
+            results.append((memory.labels.copy(), out.state.centres.mean, out.trace))
+    for labels, mean, trace in results[1:]:
+        assert_array_equal(labels, results[0][0])
+        assert_array_equal(mean, results[0][1])
+        assert trace == results[0][2]
