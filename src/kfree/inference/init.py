@@ -3,7 +3,7 @@
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import make_centres, own_cost
+from kfree.inference.assign import exact_costs, make_centres, own_cost
 from kfree.inference.table import Table
 
 
@@ -36,6 +36,12 @@ class _Cover:
         """v D - s of every row; a row of weight zero never counts."""
         return self.table.excess(self.cost, 0.0)
 
+    def exact_excess(self, row: int) -> float:
+        """The same for one row by the divergence's own formula, which is the one that decides at a threshold."""
+        index = np.array([row])
+        cost = exact_costs(self.table, index, np.concatenate(self.means)).min(axis=1)
+        return float(self.table.excess(cost, 0.0, index)[0])
+
     def add(self, row: int) -> None:
         """Open a cluster at a row; it is then at distance zero from itself, rounding or not."""
         mean = self.table.singletons(np.array([row]))
@@ -50,9 +56,8 @@ def farthest_first(table: Table, k: int) -> tuple[Array, Array]:
     (the global one first) that cover the data within the last radius."""
     cover, radii = _Cover(table), np.empty(k)
     for r in range(k):
-        excess = cover.excess()
-        row = int(excess.argmax())
-        radii[r] = excess[row]
+        row = int(cover.excess().argmax())
+        radii[r] = cover.exact_excess(row)
         if r < k - 1:
             cover.add(row)
     return np.minimum.accumulate(radii), np.concatenate(cover.means)
@@ -62,9 +67,8 @@ def covering_centres(table: Table, lam: float, most: float) -> Array:
     """Farthest-first centres until every row is within lam of one."""
     cover = _Cover(table)
     while len(cover.means) < min(most, table.n):
-        excess = cover.excess()
-        row = int(excess.argmax())
-        if excess[row] <= lam:
+        row = int(cover.excess().argmax())
+        if cover.exact_excess(row) <= lam:
             break
         cover.add(row)
     return np.concatenate(cover.means)
