@@ -41,5 +41,7 @@ class ItakuraSaito(Separable):
     def terms(self, stats: Array, mean: Array) -> Array:
         """k (r - log r - 1) of the ratio r, without cancellation near r = 1 or overflow of the log near 0."""
         excess = (stats - mean) / mean
-        log_ratio = np.where(np.abs(excess) < 0.5, np.log1p(np.maximum(excess, -0.5)), np.log(stats / mean))
+        with np.errstate(divide="ignore"):  # a zero, as sparse rows imply, is infinitely far
+            far = np.log(stats / mean)
+        log_ratio = np.where(np.abs(excess) < 0.5, np.log1p(np.maximum(excess, -0.5)), far)
         return self.shape * np.maximum(excess - log_ratio, 0.0)

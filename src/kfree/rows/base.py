@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from kfree.families import Affine, Array, Geometry
+from kfree.families import MINUS_INF, Affine, Array, Geometry
 from kfree.rows.threads import in_order
 
 #: Rows read at a time. Part of the result's definition: sums are formed per span and added in order.
@@ -91,14 +91,18 @@ class Rows(ABC):
     def nearest(self, rows: Any, base: Array, affine: Affine, dtype: Any = None) -> Nearest:
         """The two least relative costs over all centres, with a bound on their error."""
         dtype = np.dtype(dtype or self.dtype)
+        limits = np.finfo(dtype)
         m = base.shape[0]
         found = Nearest(np.empty(m, np.int32), np.empty(m), np.empty(m), np.empty(m))
         size = np.abs(affine.coef)
-        size[size > 1e20] = 0.0  # stand-ins for infinity: a row that meets one is far beyond any bound
+        size[size > -MINUS_INF / 2] = 0.0  # stand-ins for infinity: a row that meets one is far beyond any bound
         reach = np.array([np.sqrt((size * size).sum(axis=1).max()), size.max(initial=0.0)])
-        terms = self._nearest(rows, affine, dtype, reach, found)
-        found.slack[:] += base + affine.size
-        found.slack[:] *= (terms + 4) * np.finfo(dtype).eps
+        with np.errstate(over="ignore"):
+            terms = self._nearest(rows, affine, dtype, reach, found)
+        found.slack[:] += base + affine.size  # bounds every number on the way
+        beyond = ~((found.slack < limits.max / 4) & np.isfinite(found.least))
+        found.slack[:] = (terms + 4) * (limits.eps * found.slack + limits.tiny)
+        found.least[beyond], found.second[beyond], found.slack[beyond] = 0.0, 0.0, np.inf  # overflow: nothing is known
         return found
 
     def sums(self, labels: Array, K: int) -> tuple[Array, Array]:

@@ -60,10 +60,13 @@ class CsrRows(Rows):
         if self.scale.size:
             values = values * np.repeat(self.scale[rows], np.diff(part.indptr))
         zeros = family.terms(np.zeros(self.p), geometry.anchor)
+        full = np.isinf(zeros)  # columns without a zero in the data: a row that has one is excluded
+        zeros[full] = 0.0
         correction = family.terms(values, geometry.anchor[part.indices]) - zeros[part.indices]
         owner = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
         by_row = np.bincount(owner, weights=correction, minlength=part.shape[0])
-        return np.maximum(zeros.sum() + by_row, 0.0)
+        stored = np.bincount(owner, weights=full[part.indices], minlength=part.shape[0])
+        return np.where(stored < full.sum(), np.inf, np.maximum(zeros.sum() + by_row, 0.0))
 
     def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> Array:
         index, X = self._index(rows), self.X
@@ -76,9 +79,7 @@ class CsrRows(Rows):
         """Relative costs of rows to the centres in ``labels``, float64."""
         index, X = self._index(rows), self.X
         cost = np.empty(index.shape[0])
-        kernels().own_csr(
-            X.data, X.indices, X.indptr, index, self.scale, labels, affine.coef, affine.offset, cost
-        )
+        kernels().own_csr(X.data, X.indices, X.indptr, index, self.scale, labels, affine.coef, affine.offset, cost)
         return cost
 
     def distance(self, rows: Any, labels: Array, mean: Array) -> Array:

@@ -17,12 +17,12 @@ class DenseRows(Rows):
         self.n, self.p = X.shape
         self.weight, self.scale, self.shift = weight, scale, shift
         self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
-        self._in_place = X.flags.c_contiguous and X.dtype in (np.float32, np.float64)
-        self._view = np.asarray(X) if self._in_place else None
+        # Of a memory map the array underneath, which kernels accept.
+        self._view = np.asarray(X) if X.flags.c_contiguous and X.dtype in (np.float32, np.float64) else None
 
     def _window(self, rows: Any) -> tuple[Array, Array, Array]:
         """An array that holds the rows, their positions in it, and the row scales that go with it."""
-        if self._in_place:
+        if self._view is not None:
             index = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
             return self._view, index, self.scale
         copy = np.ascontiguousarray(self.X[rows], dtype=np.float64)
@@ -54,9 +54,7 @@ class DenseRows(Rows):
         """D(x, anchor)."""
         factor = geometry.family.euclidean_factor
         if factor is not None:
-            return factor * self.distance(
-                rows, np.zeros(rows.stop - rows.start, np.int32), geometry.anchor[None]
-            )
+            return factor * self.distance(rows, np.zeros(rows.stop - rows.start, np.int32), geometry.anchor[None])
         return geometry.divergence(self.dense(rows), geometry.anchor)
 
     def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> int:
@@ -82,5 +80,5 @@ class DenseRows(Rows):
     def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
         X, index, scale = self._window(rows)
-        weight = self.weight if self._in_place or not self.weight.size else self.weight[rows]
+        weight = self.weight if self._view is not None or not self.weight.size else self.weight[rows]
         kernels().add_dense(X, index, self.shift, scale, weight, labels, total, mass)

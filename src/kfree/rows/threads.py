@@ -7,7 +7,7 @@ depend on how many there are.
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import local
 from typing import Any, TypeVar
@@ -49,7 +49,8 @@ def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
     key = (os.getpid(), count)  # a forked child must not use its parent's threads
     if key not in _pools:
         _pools[key] = ThreadPoolExecutor(count, thread_name_prefix="kfree")
-    pool, waiting = _pools[key], deque()
+    pool = _pools[key]
+    waiting: deque[Future[T]] = deque()
     try:
         for item in items:
             waiting.append(pool.submit(function, item))
