@@ -1,0 +1,115 @@
+"""The import order of the house: imports point up the list of layers only, and outsiders stay in their place."""
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kfree
+from kfree.kernels import compiled, reference
+
+ROOT = Path(kfree.__file__).parent
+MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
+
+#: What each layer may import of ours, besides itself.
+LAYERS = {
+    "kernels": (),
+    "families": (),
+    "structures": (),
+    "rows": ("kernels", "families"),
+    "inference": ("kernels", "families", "structures", "rows"),
+    "estimators": ("families", "structures", "rows", "inference"),
+    "displays": ("inference", "estimators"),
+    "cli": ("estimators", "displays"),
+}
+#: Where a package of others may be imported: a folder or a file.
+PLACES = {
+    "numba": "kernels/compiled/",
+    "llvmlite": "kernels/compiled/",
+    "sklearn": "estimators/",
+    "dask": "rows/dask.py",
+    "distributed": "rows/dask.py",
+    "typer": "cli/",
+    "rich": "cli/",
+}
+
+
+def imports(module):
+    """All imports of a module, also those inside functions: (dotted name, inside a function)."""
+    found = []
+
+    def visit(node, inside):
+        if isinstance(node, ast.Import):
+            found.extend((alias.name, inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                package = ("kfree", *Path(module).parent.parts)
+                base = ".".join((*package[: len(package) - node.level + 1], *filter(None, [node.module])))
+            else:
+                base = node.module
+            found.append((base, inside))
+            # "from kfree import families" names a layer, "from kfree.families import KL" does not
+            found.extend((f"{base}.{alias.name}", inside) for alias in node.names if base == "kfree")
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            visit(child, inside)
+
+    visit(ast.parse((ROOT / module).read_text()), False)
+    return found
+
+
+def layer_of(module):
+    return module.split("/")[0] if "/" in module else None
+
+
+def test_every_module_belongs_to_a_layer():
+    strangers = {m for m in MODULES if layer_of(m) not in LAYERS and m not in ("__init__.py", "__main__.py")}
+    assert not strangers
+    assert {"kernels", "families", "rows", "inference"} <= {layer_of(m) for m in MODULES}
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if "/" in m])
+def test_imports_point_up_the_list_of_layers_only(module):
+    layer = layer_of(module)
+    ours = {name.split(".")[1] for name, _ in imports(module) if name.startswith("kfree.")}
+    assert ours & set(LAYERS) <= {layer, *LAYERS[layer]}
+    if any(name == "kfree" for name, _ in imports(module)):
+        assert layer in ("estimators", "displays", "cli")  # the public names sit above everything else
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_packages_of_others_stay_in_their_place(module):
+    for name, inside in imports(module):
+        package = name.split(".")[0]
+        if package in PLACES:
+            assert module.startswith(PLACES[package]), f"{package} is imported in {module}"
+        if package == "matplotlib":
+            assert inside, f"matplotlib is imported at the top of {module}"
+
+
+def test_private_parts_of_scikit_learn_are_imported_in_one_file_only():
+    for module in MODULES:
+        private = [name for name, _ in imports(module) if name.startswith("sklearn") and "._" in name]
+        assert not private or module == "estimators/_sklearn.py"
+
+
+def test_kernels_have_twins_with_the_same_arguments():
+    assert compiled.__all__ == reference.__all__ == sorted(compiled.__all__)
+    for name in compiled.__all__:
+        fast, plain = getattr(compiled, name), getattr(reference, name)
+        assert list(inspect.signature(fast.py_func).parameters) == list(inspect.signature(plain).parameters)
+
+
+def test_importing_kfree_imports_nothing_the_user_did_not_ask_for():
+    code = (
+        "import sys, kfree\n"
+        "for name in getattr(kfree, '__all__', ()): getattr(kfree, name)\n"
+        "print(sorted({'numba', 'llvmlite', 'matplotlib', 'dask', 'distributed', 'typer', 'rich'} & set(sys.modules)))"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
