@@ -30,7 +30,9 @@ class Table(NamedTuple):
 
     def excess(self, cost: Array, lam: float, rows: slice | Array = slice(None)) -> Array:
         """e_i = v_i D_i - lam - s_i: positive where a row would rather open a cluster."""
-        return (self.unit[rows] * cost if self.unit.size else cost) - self.threshold(lam, rows)
+        gain = self.unit[rows] * cost if self.unit.size else cost
+        # in this order a radius found as v D - s is met exactly
+        return (gain - self.alone[rows] if self.alone.size else gain) - lam
 
     def singletons(self, rows: Array) -> Array:
         """Centres of clusters that one copy of each of these rows would open."""

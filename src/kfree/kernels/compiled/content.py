@@ -51,9 +51,10 @@ def hash_csr(data, indices, indptr, rows, hashes):  # noqa: D103
 def farthest(cost, unit, alone, lam, labels, hashes, rows, excess):  # noqa: D103
     for i in range(cost.shape[0]):
         k = labels[i]
-        e = (cost[i] * unit[i] if unit.shape[0] else cost[i]) - lam
+        e = cost[i] * unit[i] if unit.shape[0] else cost[i]
         if alone.shape[0]:
             e -= alone[i]
+        e -= lam
         if e > excess[k] or (e == excess[k] and rows[k] >= 0 and hashes[i] < hashes[rows[k]]):
             excess[k] = e
             rows[k] = i

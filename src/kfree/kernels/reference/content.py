@@ -33,7 +33,7 @@ def farthest(cost, unit, alone, lam, labels, hashes, rows, excess):
     The excess is ``unit * cost - lam - alone`` (``unit``, ``alone`` of length 0: ones, zeros).
     Ties: smaller hash, then lower index.
     """
-    e = (unit * cost if unit.size else cost) - lam - (alone if alone.size else 0.0)
+    e = (unit * cost if unit.size else cost) - (alone if alone.size else 0.0) - lam
     for i in np.lexsort((-np.arange(e.size), ~hashes, e)):
         if e[i] > 0:
             rows[labels[i]], excess[labels[i]] = i, e[i]
