@@ -1,0 +1,123 @@
+"""Draw the pictures of the documentation: python docs/images/make.py."""
+
+import warnings
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+from kfree import DPMeans, ItakuraSaito, Mahalanobis, Poisson, SquaredEuclidean, lam_path
+
+HERE = Path(__file__).parent
+INK, GREY, BLUE, ORANGE = "#22303c", "#8a949c", "#1f4e79", "#c55a11"
+#: Twenty colours that stay apart from each other.
+PALETTE = [plt.get_cmap("tab20")(i) for i in (*range(0, 20, 2), *range(1, 20, 2))]
+plt.rcParams.update({"font.size": 10, "axes.edgecolor": "#c8ced3", "text.color": INK, "axes.titlesize": 11})
+
+
+def spread_blobs(k, each, spread, seed, gap=1.0):
+    """Rows around k centres at least ``gap`` apart in a square of side 10; and the centres."""
+    rng = np.random.default_rng(seed)
+    centres = [rng.uniform(0, 10, 2)]
+    while len(centres) < k:
+        new = rng.uniform(0, 10, 2)
+        if min(np.hypot(*(new - old)) for old in centres) > gap:
+            centres.append(new)
+    return np.vstack([rng.normal(centre, spread, (each, 2)) for centre in centres])
+
+
+def scatter(ax, X, labels, centres, size=4):
+    """Rows by colour, centres as black crosses."""
+    ax.scatter(*X.T, s=size, c=[PALETTE[label % len(PALETTE)] for label in labels], lw=0, alpha=0.75)
+    ax.plot(*centres.T, "x", color="black", ms=5, mew=1.3)
+    ax.set(xticks=[], yticks=[], aspect="equal")
+
+
+def readme():
+    """The same line on three tables."""
+    tables = [
+        spread_blobs(7, 120, 0.45, seed=3, gap=2.6),
+        spread_blobs(40, 80, 0.17, seed=4, gap=1.05),
+        np.random.default_rng(0).normal(5, 1.6, (900, 2)),
+    ]
+    fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.5), layout="constrained")
+    for ax, X in zip(axes, tables):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model = DPMeans().fit(X)
+        scatter(ax, X, model.labels_, model.cluster_centers_)
+        many = "clusters" if model.n_clusters_ > 1 else "cluster: no gap, and it says so"
+        ax.set_title(f"{model.n_clusters_} {many}")
+    fig.suptitle("The same line, DPMeans().fit(X), on three tables", fontsize=12)
+    save(fig, "readme.png")
+
+
+def radius_and_price():
+    """Two values of lam, each with the search that fits its reading, and with the one that does not."""
+    X = spread_blobs(5, 150, 0.62, seed=9, gap=3.4)
+    radius, price = 6.0, DPMeans().fit(X).lam_
+    fig, axes = plt.subplots(2, 2, figsize=(8.4, 8.0), layout="constrained")
+    fig.get_layout_engine().set(hspace=0.06)
+    cases = [
+        (radius, "points", "a radius", "rows may be this far from their centre"),
+        (radius, "full", "a radius taken for a price", "splits pay off everywhere"),
+        (price, "points", "a price taken for a radius", "nothing is that far away"),
+        (price, "full", "a price", "a cluster must save this much"),
+    ]
+    low, high = X.min(axis=0) - 1.5, X.max(axis=0) + 1.5
+    for ax, (lam, search, reading, why) in zip(axes.flat, cases):
+        model = DPMeans(lam, search=search, random_state=0).fit(X)
+        scatter(ax, X, model.labels_, model.cluster_centers_, size=6)
+        if reading == "a radius":
+            for centre in model.cluster_centers_:
+                ax.add_patch(plt.Circle(centre, np.sqrt(lam), fill=False, color=INK, lw=0.6, alpha=0.5))
+        good = reading in ("a radius", "a price")
+        many = f"{model.n_clusters_} cluster" + "s" * (model.n_clusters_ > 1)
+        ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        ax.set_title(f"lam = {lam:.3g}, search='{search}': {many}", color=BLUE if good else ORANGE, fontweight="bold")
+        ax.set_xlabel(f"{reading}: {why}", color=INK)
+    save(fig, "radius_and_price.png")
+
+
+def path():
+    """What lam_path(X).plot() draws, for the rows of the picture before."""
+    X = spread_blobs(5, 150, 0.62, seed=9, gap=3.4)
+    fig, ax = plt.subplots(figsize=(6.6, 4.0), layout="constrained")
+    lam_path(X).plot(ax)
+    save(fig, "lam_path.png")
+
+
+def divergences():
+    """Which points are equally far from a centre, for four divergences."""
+    grid = np.linspace(0.05, 12, 400)
+    points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    families = {
+        "sqeuclidean": (SquaredEuclidean(), [0.5, 1.5, 3.0]),
+        "mahalanobis": (Mahalanobis(np.array([[1.0, 0.7], [0.7, 1.0]])), [0.25, 1.0, 2.25]),
+        "poisson": (Poisson(), [0.1, 0.3, 0.6]),
+        "itakura_saito": (ItakuraSaito(), [0.025, 0.075, 0.15]),
+    }
+    fig, axes = plt.subplots(1, 4, figsize=(10.4, 3.1), layout="constrained", sharey=True)
+    for ax, (name, (family, levels)) in zip(axes, families.items()):
+        for centre, colour in (([2.0, 2.0], ORANGE), ([7.0, 7.0], BLUE)):
+            far = family.divergence(points, np.array(centre)).reshape(400, 400)
+            ax.contour(grid, grid, far, levels=levels, colors=[colour], linewidths=[1.6, 1.1, 0.7])
+            ax.plot(*centre, "x", color=colour, ms=6, mew=1.6)
+        ax.set(title=name, aspect="equal", xlim=(0, 12), ylim=(0, 12), xticks=[0, 4, 8, 12], yticks=[0, 4, 8, 12])
+    save(fig, "divergences.png")
+
+
+def save(fig, name):
+    """Write a picture and forget it."""
+    fig.savefig(HERE / name, dpi=130)
+    plt.close(fig)
+
+
+if __name__ == "__main__":
+    readme()
+    radius_and_price()
+    path()
+    divergences()
