@@ -1,0 +1,74 @@
+"""Everything a user reads: code in the pages runs, links lead somewhere, docstring examples are true."""
+
+import doctest
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import kfree
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)?(?:#([^)\s]+))?\)")
+#: Written by `make bench`.
+GENERATED = {ROOT / "docs" / "benchmarks" / "README.md"}
+
+
+def page_id(page):
+    return str(page.relative_to(ROOT))
+
+
+def anchors(page):
+    """The anchors of the headings of a page, as code hosts make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    text, names = page.read_text(), {"__name__": "page"}
+    for found in BLOCK.finditer(text):
+        code = found.group(1)
+        if code.startswith("# not run"):
+            continue
+        above = text[: found.start(1)].count("\n")  # so that a traceback shows the line of the page
+        exec(compile("\n" * above + code, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_between_pages_lead_somewhere(page):
+    for target, anchor in LINK.findall(page.read_text()):
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists() or file in GENERATED, f"{page_id(page)} links to {target}, which does not exist"
+        if anchor:
+            assert anchor in anchors(file), f"{page_id(page)} links to {target}#{anchor}, which has no such heading"
+
+
+@pytest.mark.parametrize("name", ["DPMeans", "lam_for_k", "lam_path"])
+def test_examples_of_docstrings_are_true(name):
+    thing = getattr(kfree, name)
+    module = importlib.import_module(thing.__module__)
+    tests = [test for test in doctest.DocTestFinder().find(thing, name, globs=vars(module).copy()) if test.examples]
+    assert tests, f"{name} has no example"
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    for test in tests:
+        assert runner.run(test).failed == 0
+
+
+def test_the_demo_writes_what_it_says(tmp_path, capsys):
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
+    demo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo)
+    demo.main(tmp_path / "demo")
+    said = capsys.readouterr().out
+    assert {file.name for file in (tmp_path / "demo").iterdir()} == set(demo.FILES)
+    assert all(name in said for name in demo.FILES)
+    lines = (tmp_path / "demo" / "labels.csv").read_text().splitlines()
+    assert lines[0] == "image,cluster,digit,divergence"
+    assert len(lines) == 1 + 1797
