@@ -96,8 +96,8 @@ def check_domain(X: Any, family: Family) -> None:
         more = f", and {bad - 1} more entries" if bad > 1 else ""
         negative = "Negative values in data: " if float(X[first]) < 0 <= family.lower else ""
         raise ValueError(
-            f"{negative}divergence={label_of(family)} needs {domain}, but X[{first[0]}, {first[1]}] = {float(X[first]):g}{more}. "
-            f"{family.advice}"
+            f"{negative}divergence={label_of(family)} needs {domain}, but X[{first[0]}, {first[1]}] = "
+            f"{float(X[first]):g}{more}. {family.advice}"
         )
 
 
@@ -187,12 +187,18 @@ def summarise(X: Any, weight: Array, mean: Array) -> Summary:
 def check_family(divergence: Any, X: Any) -> Family:
     """The family asked for, if it can measure these rows."""
     family = make_family(divergence)
-    if sp.issparse(X) and not isinstance(family, Separable):
+    if sp.issparse(X) and not works_on_sparse(family):
+        reason = "zeros lie outside its domain" if isinstance(family, Separable) else "it is not a sum over columns"
         raise TypeError(
-            f"divergence={label_of(family)} does not work on sparse rows because it is not a sum over columns. "
+            f"divergence={label_of(family)} does not work on sparse rows because {reason}. "
             "Pass X.toarray(), or use divergence='sqeuclidean'."
         )
     return family
+
+
+def works_on_sparse(family: Family) -> bool:
+    """True if rows may be sparse: the divergence is a sum over columns and zero is in its domain."""
+    return isinstance(family, Separable) and not (family.lower_open and family.lower >= 0)
 
 
 def make_rows(X: Any, family: Family, weight: Array, shift: Array | None, *, weighting: str = "none") -> Prepared:

@@ -9,9 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._checks import check_choice, check_number
+from kfree.estimators._checks import WEIGHTINGS, check_choice, check_number, works_on_sparse
 from kfree.estimators._model import Model, Problem, Start
 from kfree.estimators._sklearn import check_table
+from kfree.families import FAMILIES, make_family
 from kfree.inference.fit import ALGORITHMS, SEARCHES, Fitted, Plan
 from kfree.inference.loop import Budget, Info
 from kfree.rows import set_span_threads
@@ -316,12 +317,10 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         return hasattr(self, "_model")
 
     def __sklearn_tags__(self):
-        from kfree.families import FAMILIES, Separable, make_family
-
         tags = super().__sklearn_tags__()
-        known = self.divergence in FAMILIES if isinstance(self.divergence, str) else True
-        family = make_family(self.divergence) if known else make_family("sqeuclidean")
-        tags.input_tags.sparse = isinstance(family, Separable)
+        known = not isinstance(self.divergence, str) or self.divergence in FAMILIES
+        family = make_family(self.divergence if known else "sqeuclidean")
+        tags.input_tags.sparse = works_on_sparse(family)
         tags.input_tags.positive_only = family.lower >= 0
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -333,7 +332,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             check_number("lam", self.lam, above=0.0, hint="Pass a positive number, or lam='auto'.")
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         check_choice("search", self.search, SEARCHES)
-        check_choice("weighting", self.weighting, ("none", "length", "relative"))
+        check_choice("weighting", self.weighting, WEIGHTINGS)
         if isinstance(self.init, str) or self.init is None:
             check_choice("init", self.init, _INITS)
         if isinstance(self.order, str) or self.order is None:

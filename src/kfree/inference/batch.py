@@ -94,7 +94,8 @@ def _fit_sample(
         if not settings.moves or count > MOVES_UP_TO or budget.spent:
             break
         assign(sample, centres, memory, settings.lam)
-        centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule())
+        room = limit - centres.mean.shape[0]
+        centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule(), most_splits=room)
         if not moved:
             break
     return centres
@@ -115,7 +116,8 @@ def _grow_and_move(
             break
         centres = outcome.state.centres
         assign(table, centres, memory, settings.lam)
-        centres, moved = apply_moves(table, centres, memory, settings.lam, SplitRule())
+        room = settings.max_clusters - centres.mean.shape[0]
+        centres, moved = apply_moves(table, centres, memory, settings.lam, SplitRule(), most_splits=room)
         if not moved:
             break
         outcome = outcome._replace(state=Grown(centres, outcome.state.pause), converged=False)

@@ -20,17 +20,18 @@ class _Cover:
         self.table = table
         self.means = [global_centre(table)]
         self.cost = np.full(table.n, np.inf)
+        self.within_reach = 0  # largest number of rows at a finite divergence from an opened centre
         self._see(self.means[0])
 
-    def _see(self, mean: Array) -> None:
+    def _see(self, mean: Array) -> int:
         centres = make_centres(self.table.geometry, mean)
 
-        def of_span(span: slice) -> None:
-            zeros = np.zeros(span.stop - span.start, np.int32)
-            np.minimum(self.cost[span], own_cost(self.table, span, centres, zeros), out=self.cost[span])
+        def of_span(span: slice) -> int:
+            cost = own_cost(self.table, span, centres, np.zeros(span.stop - span.start, np.int32))
+            np.minimum(self.cost[span], cost, out=self.cost[span])
+            return int(np.isfinite(cost).sum())
 
-        for _ in self.table.rows.each(of_span):
-            pass
+        return sum(self.table.rows.each(of_span))
 
     def excess(self) -> Array:
         """v D - s of every row; a row of weight zero never counts."""
@@ -45,7 +46,7 @@ class _Cover:
     def add(self, row: int) -> None:
         """Open a cluster at a row; it is then at distance zero from itself, rounding or not."""
         mean = self.table.singletons(np.array([row]))
-        self._see(mean)
+        self.within_reach = max(self.within_reach, self._see(mean))
         self.means.append(mean)
         if not self.table.alone.size:
             self.cost[row] = 0.0
@@ -60,6 +61,9 @@ def farthest_first(table: Table, k: int) -> tuple[Array, Array]:
         radii[r] = cover.exact_excess(row)
         if r < k - 1:
             cover.add(row)
+    if k > 1 and cover.within_reach <= 1 < table.n:
+        radii[1:] = np.inf  # every opened centre excludes every other row: no radius covers the data
+        return radii, np.concatenate(cover.means)
     return np.minimum.accumulate(radii), np.concatenate(cover.means)
 
 

@@ -230,7 +230,7 @@ def apply_moves(
     K = centres.mean.shape[0]
     margin = 1e-10 * (lam + halves.gain)
     split = np.flatnonzero((halves.gain > lam + margin) & (halves.clarity >= rule.clarity))
-    split = split[np.argsort(-halves.gain[split], kind="stable")][: int(min(most_splits, split.size))]
+    split = split[np.argsort(-halves.gain[split], kind="stable")][: int(max(0, min(most_splits, split.size)))]
     merges = paying_merges(table, centres, memory, lam, strays=strays)
     merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
     if not split.size and not merges:

@@ -1,0 +1,148 @@
+"""Every mistake gets an error that says what, where, how much and what to do."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from kfree import DPMeans, Mahalanobis, lam_for_k, lam_path
+
+X = np.random.default_rng(0).random((20, 3)) * 0.8 + 0.1
+
+
+def broken(value, at=(7, 1)):
+    Y = X.copy()
+    Y[at] = value
+    return Y
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, lambda Y: Y.astype(np.float32)])
+def test_values_that_are_not_numbers_are_named(value, make):
+    with pytest.raises(ValueError, match=r"Input X contains .*X\[7, 1\] = .*1 such entries .* in 1 rows"):
+        DPMeans(1.0).fit(make(broken(value)))
+
+
+@pytest.mark.parametrize("divergence", ["kl", "poisson", "negative_binomial", "bernoulli", "binomial"])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_negative_values_are_named(divergence, make):
+    with pytest.raises(ValueError, match=rf"divergence='{divergence}' needs entries >= 0.*X\[7, 1\] = -2"):
+        DPMeans(1.0, divergence=divergence).fit(make(broken(-2.0)))
+
+
+def test_the_number_of_other_offenders_is_given():
+    Y = broken(-2.0)
+    Y[9] = -1.0
+    with pytest.raises(ValueError, match="and 3 more entries"):
+        DPMeans(1.0, divergence="poisson").fit(Y)
+
+
+def test_zeros_are_outside_itakura_saito():
+    with pytest.raises(ValueError, match=r"needs entries > 0, but X\[7, 1\] = 0.*Add a small positive constant"):
+        DPMeans(1.0, divergence="itakura_saito").fit(broken(0.0))
+    with pytest.raises(TypeError, match="does not work on sparse rows because zeros lie outside its domain"):
+        DPMeans(1.0, divergence="itakura_saito").fit(sp.csr_matrix(X))
+
+
+def test_values_above_one_are_outside_bernoulli():
+    with pytest.raises(ValueError, match=r"needs entries >= 0 and <= 1, but X\[7, 1\] = 3"):
+        DPMeans(1.0, divergence="bernoulli").fit(broken(3.0))
+
+
+@pytest.mark.parametrize("divergence", ["kl", "cosine"])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_empty_rows_are_named(divergence, make):
+    Y = X.copy()
+    Y[[3, 11]] = 0.0
+    with pytest.raises(ValueError, match=r"2 of 20 are \(rows 3, 11\)"):
+        DPMeans(0.5, divergence=divergence).fit(make(Y))
+
+
+def test_shapes_are_checked():
+    with pytest.raises(ValueError, match=r"1D array|1-d|Reshape"):
+        DPMeans(1.0).fit(X[0])
+    with pytest.raises(ValueError, match=r"0 sample|minimum of 1"):
+        DPMeans(1.0).fit(X[:0])
+    with pytest.raises(ValueError, match="X has 2 features, but DPMeans is expecting 3"):
+        DPMeans(1.0).fit(X).predict(X[:, :2])
+    for method in ("transform", "decision_function", "score", "partial_fit"):
+        with pytest.raises(ValueError, match="2 features"):
+            getattr(DPMeans(1.0).fit(X), method)(X[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.zeros(20), "zero for every row"),
+        (np.r_[np.ones(19), -1.0], r"sample_weight\[19\] = -1"),
+        (np.r_[np.ones(19), np.nan], r"finite, but sample_weight\[19\] = nan"),
+        (np.ones(19), r"shape \(19,\), but X has 20 rows"),
+    ],
+)
+def test_weights_are_checked(weight, message):
+    with pytest.raises(ValueError, match=message):
+        DPMeans(1.0).fit(X, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"lam": 0.0}, ValueError, "lam must be > 0, got 0.0"),
+        ({"lam": -1}, ValueError, "lam must be > 0"),
+        ({"lam": np.nan}, ValueError, "lam must be > 0, got nan"),
+        ({"lam": "automatic"}, ValueError, "Unknown lam 'automatic'"),
+        ({"lam": None}, TypeError, "lam must be a number"),
+        ({"lam": [1.0]}, TypeError, "lam must be a number"),
+        ({"divergence": "euclid"}, ValueError, "Unknown divergence 'euclid'. Choose one of bernoulli"),
+        ({"divergence": 3}, TypeError, "divergence must be a name or a Family instance"),
+        ({"divergence": Mahalanobis}, TypeError, r"pass an instance, Mahalanobis\(\)"),
+        ({"algorithm": "fast"}, ValueError, "Unknown algorithm 'fast'"),
+        ({"search": "best"}, ValueError, "Unknown search 'best'"),
+        ({"init": "random"}, ValueError, "Unknown init 'random'"),
+        ({"init": np.ones((2, 5))}, ValueError, r"init has shape \(2, 5\)"),
+        ({"init": np.full((2, 3), np.nan)}, ValueError, "init contains NaN"),
+        ({"order": "sorted", "algorithm": "serial"}, ValueError, "Unknown order 'sorted'"),
+        ({"order": np.zeros(20, int), "algorithm": "serial"}, ValueError, "a permutation of 0 .. 19"),
+        ({"weighting": "sum"}, ValueError, "Unknown weighting"),
+        ({"n_init": 0}, ValueError, "n_init must be >= 1"),
+        ({"n_init": 1.5}, TypeError, "n_init must be an integer"),
+        ({"max_iter": 0}, ValueError, "max_iter must be >= 1"),
+        ({"tol": -1e-3}, ValueError, "tol must be >= 0"),
+        ({"smoothing": -1.0}, ValueError, "smoothing must be >= 0"),
+        ({"smoothing": np.inf}, ValueError, "smoothing must be finite"),
+        ({"smoothing": 1.0, "divergence": "cosine"}, ValueError, "cosine' has none. Set smoothing=0"),
+        ({"smoothing": 1.0, "smoothing_mean": [1.0]}, ValueError, r"smoothing_mean has shape \(1,\)"),
+        ({"max_clusters": 0}, ValueError, "max_clusters must be >= 1"),
+        ({"max_time": -1}, ValueError, "max_time must be >= 0"),
+        ({"divergence": Mahalanobis(np.eye(2))}, ValueError, r"shape \(2, 2\), but X has 3 columns"),
+        ({"divergence": Mahalanobis(-np.eye(3))}, ValueError, "positive definite"),
+    ],
+)
+def test_parameters_are_checked_at_fit(parameters, error, message):
+    with pytest.raises(error, match=message):
+        DPMeans(**{"lam": 1.0, **parameters}).fit(X)
+
+
+def test_mahalanobis_says_why_it_cannot_read_sparse_rows():
+    with pytest.raises(TypeError, match=r"not a sum over columns. Pass X.toarray\(\)"):
+        DPMeans(1.0, divergence="mahalanobis").fit(sp.csr_matrix(X))
+
+
+def test_functions_check_their_arguments():
+    with pytest.raises(ValueError, match="k=21 clusters cannot be opened by 20 rows"):
+        lam_for_k(X, 21)
+    with pytest.raises(ValueError, match="k must be >= 1"):
+        lam_for_k(X, 0)
+    with pytest.raises(ValueError, match="All rows are equal"):
+        lam_for_k(np.ones((5, 2)), 2)
+    with pytest.raises(ValueError, match="Pass smoothing > 0"):
+        lam_for_k(np.eye(6), 3, divergence="kl")
+    with pytest.raises(ValueError, match="lam must hold positive numbers"):
+        lam_path(X, lam=[1.0, -1.0])
+
+
+def test_an_unfitted_model_says_so():
+    from sklearn.exceptions import NotFittedError
+
+    for method in ("predict", "transform", "decision_function", "score"):
+        with pytest.raises(NotFittedError):
+            getattr(DPMeans(1.0), method)(X)
