@@ -30,7 +30,7 @@ def i_divergence(x: Array, mean: Array) -> Array:
     The plain formula is wrong by eps x, and negative, where mu is close to x: there it is
     x (e - log(1 + e)) with e = (mu - x) / x.
     """
-    value = np.asarray(np.maximum(kl_div(x, mean), 0.0))
+    value = np.asarray(kl_div(x, mean))
     gap = mean - x
     near = np.abs(gap) < 0.1 * x
     scale = np.broadcast_to(x, value.shape)[near]
