@@ -82,3 +82,9 @@ class Bernoulli(Binomial):
 
     def __init__(self):
         super().__init__(n=1)
+
+    def lattice_step(self, dtheta: Array, mean: Array) -> Array:
+        """One flip, but at least twice the spread of the projection: a region between two patterns of a few bits
+        may hold no third one, and would look like a valley."""
+        spread = np.sqrt((mean * dtheta**2).sum(axis=-1))
+        return np.maximum(super().lattice_step(dtheta, mean), 2 * spread)

@@ -12,6 +12,7 @@ from kfree.inference.loop import Budget
 from kfree.inference.pilot import Pilot, draw_pilot
 from kfree.inference.table import Table
 from kfree.inference.valleys import count_groups
+from kfree.rows.threads import in_order
 
 #: Rounds in which the K between the neighbours of the best one are looked at.
 REFINEMENTS = 2
@@ -66,16 +67,15 @@ def _most_groups(pilot: Pilot, curve: Curve, budget: Budget) -> tuple[int, int]:
     seen: dict[int, int] = {1: 1}
     best = 1
     for _ in range(REFINEMENTS + 1):
-        for K in curve.ks:
-            if K not in seen and not budget.spent:
-                seen[K] = count_groups(pilot, curve.solutions[K])
+        new = [] if budget.spent else [int(K) for K in curve.ks if K not in seen]
+        seen.update(zip(new, in_order(lambda K: count_groups(pilot, curve.solutions[K]), new)))
         best = min(seen, key=lambda K: (-seen[K], K))
         if seen[best] == 1:
             break
         ks = np.array(sorted(seen))
         at = int(np.searchsorted(ks, best))
         curve.fill(range(ks[max(at - 1, 0)] + 1, ks[min(at + 1, ks.size - 1)]))
-    return seen[best], int(best)
+    return seen[best], best
 
 
 def _windows(curve: Curve) -> list[Window]:
@@ -113,6 +113,6 @@ def _one_cluster(table: Table, pilot: Pilot, curve: Curve, windows: list[Window]
 
 def _centres(table: Table, pilot: Pilot, solution: Solution) -> Array:
     """Centres in the table's own geometry, from the rows as they are."""
-    rows = table.rows.take(pilot.index, pilot.table.rows.weight * pilot.scale)
+    rows = table.rows.take(pilot.origin, pilot.table.rows.weight * pilot.scale)
     total, mass = rows.sums(solution.labels, solution.mean.shape[0])
     return table.geometry.centre(total, mass)

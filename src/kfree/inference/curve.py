@@ -11,7 +11,7 @@ from kfree.inference.loop import Budget
 from kfree.inference.pilot import Pilot, uniform
 from kfree.rows.threads import in_order
 
-#: Most clusters looked at, and rows there must be for each.
+#: Most clusters looked at, and distinct rows there must be for each.
 MOST_CLUSTERS, ROWS_EACH = 256, 15
 #: The grid is fine up to here and coarse above it.
 FINE_UP_TO, FINE, COARSE_FORWARD, COARSE_BACKWARD = 64, 1.15, 1.5, 1.2
@@ -34,13 +34,13 @@ class Solution(NamedTuple):
     inertia: float  # I(K): weighted costs and the prior's share
 
 
-def costs(pilot: Pilot, mean: Array) -> Array:
-    """Divergences (m, K) of all rows from all centres."""
+def _costs(pilot: Pilot, mean: Array) -> Array:
+    """Divergences (K, m) of all rows from a few centres."""
     table = pilot.table
     affine = table.geometry.affine(mean)
-    cost = np.asarray(pilot.stats @ -affine.coef.T)
-    cost += affine.offset
-    cost += table.base[:, None]
+    cost = np.asarray((pilot.stats @ -affine.coef.T).T, order="C")
+    cost += affine.offset[:, None]
+    cost += table.base
     np.maximum(cost, 0.0, out=cost)
     return table.geometry.family.divergence_at_infinity(cost)
 
@@ -50,7 +50,7 @@ def settle(pilot: Pilot, mean: Array, passes: int) -> Solution:
     table = pilot.table
     for _ in range(passes):
         labels = _nearest(pilot, mean)
-        total, mass = table.rows.sums(labels, mean.shape[0])
+        total, mass = pilot.sums(labels, mean.shape[0])
         held = mass > 0
         if not held.all():
             labels = (np.cumsum(held) - 1).astype(np.int32)[labels]
@@ -82,10 +82,10 @@ def with_new_centres(pilot: Pilot, solution: Solution, K: int) -> Array:
         tries = min(tries, racing.size)
         drawn = racing[np.argpartition(arrival, tries - 1)[:tries]]
         candidates = table.singletons(np.sort(drawn))
-        after = np.minimum(costs(pilot, candidates), cost[:, None])
-        best = int((weight @ after + table.geometry.prior_cost(candidates)).argmin())
+        after = np.minimum(_costs(pilot, candidates), cost)
+        best = int((after @ weight + table.geometry.prior_cost(candidates)).argmin())
         mean.append(candidates[best : best + 1])
-        cost = after[:, best]
+        cost = after[best]
     return np.concatenate(mean)
 
 
@@ -96,7 +96,7 @@ def merged_down(pilot: Pilot, solution: Solution, K: int) -> Array:
     one product for all. The first few are then compared by what their merge really costs.
     """
     geometry = pilot.table.geometry
-    total, mass = pilot.table.rows.sums(solution.labels, solution.mean.shape[0])
+    total, mass = pilot.sums(solution.labels, solution.mean.shape[0])
     mean = solution.mean.copy()
     theta = geometry.affine(mean).coef
     cross = mean @ theta.T
@@ -151,12 +151,11 @@ class Curve:
 
     def __init__(self, pilot: Pilot, budget: Budget):
         self.pilot, self.budget = pilot, budget
-        weight = pilot.table.rows.weight
-        total, mass = pilot.table.rows.sums(np.zeros(pilot.n, np.int32), 1)
+        total, mass = pilot.sums(np.zeros(pilot.n, np.int32), 1)
         mean = pilot.table.geometry.centre(total, mass)
         self.solutions: dict[int, Solution] = {}
         self._keep(settle(pilot, mean, 1))
-        self.most = int(min(MOST_CLUSTERS, max(1, weight.size // ROWS_EACH)))
+        self.most = int(min(MOST_CLUSTERS, max(1, pilot.n_distinct // ROWS_EACH)))
 
     def _keep(self, solution: Solution) -> None:
         K = solution.mean.shape[0]

@@ -33,13 +33,20 @@ class Pilot(NamedTuple):
     stats: Any  # (m, p) their statistics, array or CSR matrix
     ticket: Array  # (m,) uint64
     length: Array  # (m,) counts that a row was divided by, where counts put projections on a lattice; else (0,)
-    index: Array  # (m,) where the rows stand in the whole table
+    origin: Array  # (m,) where the rows stand in the whole table
+    n_distinct: int  # rows of different content
     scale: float  # weight of the whole table over that of the pilot
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return self.table.n
+
+    def sums(self, labels: Array, K: int) -> tuple[Array, Array]:
+        """Sums (K, p) and weights (K,) by label; on this thread, so that it may be one of several."""
+        total, mass = np.zeros((K, self.table.rows.p)), np.zeros(K)
+        self.table.rows.add(slice(0, self.n), labels, total, mass)
+        return total, mass
 
 
 def uniform(ticket: Array, stream: int) -> Array:
@@ -51,8 +58,9 @@ def uniform(ticket: Array, stream: int) -> Array:
 def draw_pilot(table: Table, most: int = MOST_ROWS) -> Pilot:
     """Draw rows with probability proportional to weight, and prepare them."""
     index, ticket, weight = _draw(table, most)
-    rows = table.rows.take(index, weight * (index.size / weight.sum()))
+    rows: Any = table.rows.take(index, weight * (index.size / weight.sum()))
     length = _lengths(table, rows.X, index)
+    n_distinct = np.unique(table.hashes[index]).size
     scale = table.rows.total_weight() / index.size
     family, anchor = table.geometry.family, table.geometry.anchor
     eta = SMOOTHING if family.smoothable else 0.0
@@ -64,7 +72,7 @@ def draw_pilot(table: Table, most: int = MOST_ROWS) -> Pilot:
     none = np.empty(0)
     pilot = Table(rows, geometry, base, ticket, none, none)
     stats = rows.X if not rows.scale.size else sp.csr_matrix(rows.X.multiply(rows.scale[:, None]))
-    return Pilot(pilot, stats, ticket, length, index, scale)
+    return Pilot(pilot, stats, ticket, length, index, n_distinct, scale)
 
 
 def _draw(table: Table, most: int) -> tuple[Array, Array, Array]:
@@ -108,5 +116,5 @@ def _dither(stats: Array, ticket: Array) -> Array:
     step = np.where(gaps > tiny, gaps, np.inf).min(axis=0, initial=np.inf)
     out = stats.copy()
     for j in np.flatnonzero(np.isfinite(step)):
-        out[:, j] += step[j] * (uniform(ticket, j + 1_000_000) - 0.5)
+        out[:, j] += step[j] * (uniform(ticket, int(j) + 1_000_000) - 0.5)
     return out

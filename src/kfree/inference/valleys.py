@@ -13,12 +13,12 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from kfree.families import Array
-from kfree.inference.assign import make_centres, own_cost
-from kfree.inference.curve import Solution, costs
+from kfree.inference.assign import Centres, make_centres, own_cost
+from kfree.inference.curve import Solution
 from kfree.inference.pilot import Pilot, uniform
 from kfree.kernels import kernels
 
-#: Share of the smaller cluster that must have the other one as second nearest for the two to be neighbours.
+#: Clusters are neighbours if they are the two nearest of this many rows, as a share of the smaller one.
 NEIGHBOURS = 0.05
 #: False discovery rate of valleys, for each K.
 RATE = 0.02
@@ -41,13 +41,16 @@ class _Order(NamedTuple):
     cost: Array  # (m, 3) divergences from them
 
 
-class _Entries(NamedTuple):
-    """Rows that may lie between the clusters of a pair, one entry for each row and pair."""
+class _Between(NamedTuple):
+    """Rows in the regions between pairs, pair after pair."""
 
-    row: Array
-    pair: Array
-    third: Array  # divergence from the nearest centre that is in neither
-    side: Array  # 0 if the row belongs to the first cluster of the pair, 1 to the second, 2 to another
+    rows: Array  # (E,)
+    edges: Array  # (P + 1,) where the rows of each pair start
+
+    @property
+    def pair(self) -> Array:
+        """The pair of each entry, (E,)."""
+        return np.repeat(np.arange(self.edges.size - 1, dtype=np.int32), np.diff(self.edges))
 
 
 def count_groups(pilot: Pilot, solution: Solution) -> int:
@@ -65,134 +68,124 @@ def count_groups(pilot: Pilot, solution: Solution) -> int:
 
 
 def _nearest_three(pilot: Pilot, mean: Array) -> _Order:
-    cost = costs(pilot, mean)
+    affine = pilot.table.geometry.affine(mean)
     count = min(3, mean.shape[0])
-    first = np.argpartition(cost, count - 1, axis=1)[:, :count]
-    values = np.take_along_axis(cost, first, axis=1)
-    order = np.lexsort((first, values), axis=1)  # equal costs: the lower index
-    return _Order(np.take_along_axis(first, order, axis=1), np.take_along_axis(values, order, axis=1))
+    first, least = np.empty((pilot.n, count), np.int32), np.empty((pilot.n, count))
+    kernels().three_least(np.ascontiguousarray(pilot.stats @ affine.coef.T), affine.offset, first, least)
+    least += pilot.table.base[:, None]
+    return _Order(first, pilot.table.geometry.family.divergence_at_infinity(np.maximum(least, 0.0)))
 
 
 def _neighbours(order: _Order, K: int) -> Array:
     """Pairs (P, 2) of clusters next to each other, a < b."""
-    labels, second = order.first[:, 0], order.first[:, 1]
+    labels, second = order.first[:, 0].astype(np.intp), order.first[:, 1]
     seconds = np.bincount(labels * K + second, minlength=K * K).reshape(K, K)
     size = np.bincount(labels, minlength=K)
-    often = (seconds >= NEIGHBOURS * size[:, None]) & (seconds > 0)
-    smaller = size[:, None] <= size[None]
-    linked = often & smaller
+    both = seconds + seconds.T  # rows whose two nearest are these
+    linked = (both > 0) & (both >= NEIGHBOURS * np.minimum(size[:, None], size[None]))
     held = np.flatnonzero(size)
     linked[held, seconds[held].argmax(axis=1)] = True
     linked |= linked.T
-    return np.argwhere(np.triu(linked, 1))
+    return np.argwhere(np.triu(linked, 1)).astype(np.int32)
 
 
 def _p_values(pilot: Pilot, order: _Order, pairs: Array, K: int) -> Array:
     """How often a unimodal pair would show a valley like this."""
     half = (uniform(pilot.ticket, _HALVES) < 0.5).astype(np.int32)
-    labels = order.first[:, 0].astype(np.int32)
-    total, mass = pilot.table.rows.sums(labels + K * half, 2 * K)
+    total, mass = pilot.sums(order.first[:, 0] + K * half, 2 * K)
     p = np.ones(len(pairs))
     step = max(1, _PIECE // pilot.table.rows.p)
     for start in range(0, len(pairs), step):
-        piece = slice(start, start + step)
-        entries = _entries(order, pairs[piece], K)
-        entries = _between(pilot, entries, pairs[piece], total[:K] + total[K:], mass[:K] + mass[K:])
-        p[piece] = _test(*_project(pilot, entries, pairs[piece], half, total, mass), len(pairs[piece]))
+        piece = pairs[start : start + step]
+        between = _between(pilot, order, piece, total[:K] + total[K:], mass[:K] + mass[K:])
+        p[start : start + step] = _test(*_project(pilot, between, piece, half, total, mass))
     return p
 
 
-def _entries(order: _Order, pairs: Array, K: int) -> _Entries:
-    """Rows with a or b among their three nearest centres."""
-    ends = np.concatenate([pairs[:, 0], pairs[:, 1]])
-    by_cluster = np.argsort(ends, kind="stable")
+def _between(pilot: Pilot, order: _Order, pairs: Array, total: Array, mass: Array) -> _Between:
+    """Rows with D(x, m) <= h + D(x, c) for every third centre c, and the least h >= 0 that keeps half of a and of b.
+
+    Only rows with a or b among their three nearest centres are looked at.
+    """
+    geometry, K = pilot.table.geometry, mass.size
+    ends = pairs.T.ravel()
+    incident = np.argsort(ends, kind="stable") % len(pairs)
     degree = np.bincount(ends, minlength=K)
-    start = np.cumsum(degree) - degree
-    rows, found, place = [], [], []
-    for t in range(order.first.shape[1]):
-        count = degree[order.first[:, t]]
-        row = np.repeat(np.arange(count.size), count)
-        within = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
-        pair = by_cluster[start[order.first[row, t]] + within] % len(pairs)
-        other = pairs[pair].sum(axis=1) - order.first[row, t]
-        new = ~(order.first[row, :t] == other[:, None]).any(axis=1)
-        rows.append(row[new])
-        found.append(pair[new])
-        place.append(np.full(int(new.sum()), t))
-    row, pair = np.concatenate(rows), np.concatenate(found)
-    outside = (order.first[row] != pairs[pair, :1]) & (order.first[row] != pairs[pair, 1:])
-    third = np.where(outside, order.cost[row], np.inf).min(axis=1)
-    label = order.first[row, 0]
-    side = np.where(label == pairs[pair, 0], 0, np.where(label == pairs[pair, 1], 1, 2))
-    return _Entries(row, pair, third, side)
-
-
-def _between(pilot: Pilot, entries: _Entries, pairs: Array, total: Array, mass: Array) -> _Entries:
-    """Entries with D(x, m) - third <= h, for the least h >= 0 that keeps half of both clusters."""
-    geometry = pilot.table.geometry
+    most = int(degree[order.first].sum())
+    edges, rows, third = np.empty(3 * len(pairs) + 1, np.intp), np.empty(most, np.intp), np.empty(most)
+    start = np.concatenate([[0], np.cumsum(degree)])
+    kernels().rows_of_pairs(order.first, order.cost, pairs, start, incident, edges, rows, third)
+    rows, third = rows[: edges[-1]], third[: edges[-1]]
     a, b = pairs.T
     joint = make_centres(geometry, geometry.centre(total[a] + total[b], mass[a] + mass[b]))
-    excess = own_cost(pilot.table, entries.row, joint, entries.pair) - entries.third
-    height = np.zeros(len(pairs))
-    member = np.flatnonzero(entries.side < 2)
-    key = 2 * entries.pair[member] + entries.side[member]
-    order = np.lexsort((excess[member], key))
-    count = np.bincount(key, minlength=2 * len(pairs))
-    start = np.cumsum(count) - count
-    held = np.flatnonzero(count)
-    middle = excess[member][order][start[held] + (count[held] + 1) // 2 - 1]
-    np.maximum.at(height, held // 2, middle)
-    keep = excess <= height[entries.pair]
-    return _Entries(*(field[keep] for field in entries))
+    pair = np.repeat(np.arange(len(pairs), dtype=np.int32), np.diff(edges[::3]))
+    excess = own_cost(pilot.table, rows, joint, pair) - third
+    middle = np.zeros((len(pairs), 2))
+    parts = edges[:-1].reshape(-1, 3)[:, :2].ravel(), edges[1:].reshape(-1, 3)[:, :2].ravel()
+    kernels().lower_medians(excess, *parts, middle.reshape(-1))
+    keep = excess <= np.maximum(middle.max(axis=1), 0.0)[pair]
+    return _Between(rows[keep], np.concatenate([[0], np.cumsum(np.bincount(pair[keep], minlength=len(pairs)))]))
+
+
+class _Direction(NamedTuple):
+    """For the directions fitted on each half, (2, P)."""
+
+    gap: Array  # <mu_a - mu_b, theta_a - theta_b>: how far apart the centres are in D(x, b) - D(x, a)
+    step: Array  # effect of one count on it
+    usable: Array  # both clusters have rows in this half
+
+
+def _directions(pilot: Pilot, centres: Centres, held: Array, pairs: Array) -> _Direction:
+    family, K = pilot.table.geometry.family, held.size // 2
+    shape = (2, len(pairs))
+    found = _Direction(np.zeros(shape), np.zeros(shape), np.zeros(shape, bool))
+    for h in (0, 1):
+        a, b = pairs.T + h * K
+        dtheta = centres.affine.coef[a] - centres.affine.coef[b]
+        found.gap[h] = ((centres.mean[a] - centres.mean[b]) * dtheta).sum(axis=1)
+        found.usable[h] = held[a] & held[b] & (found.gap[h] > 0)
+        if pilot.length.size:
+            found.step[h] = family.lattice_step(dtheta, (centres.mean[a] + centres.mean[b]) / 2)
+    return found
 
 
 def _project(
-    pilot: Pilot, entries: _Entries, pairs: Array, half: Array, total: Array, mass: Array
+    pilot: Pilot, between: _Between, pairs: Array, half: Array, total: Array, mass: Array
 ) -> tuple[Array, Array]:
-    """Coordinates D(x, b) - D(x, a) over their difference at the centres, fitted on the other half; and the pairs."""
+    """Coordinates D(x, b) - D(x, a) in units of their range, centres fitted on the other half; sorted, with edges."""
     geometry, K = pilot.table.geometry, mass.size // 2
-    known = mass > 0
-    mean = np.zeros_like(total)
-    mean[known] = geometry.centre(total[known], mass[known])
-    mean[~known] = geometry.anchor
+    held = mass > 0
+    mean = np.tile(geometry.anchor, (2 * K, 1))
+    mean[held] = geometry.centre(total[held], mass[held])
     centres = make_centres(geometry, mean)
-    other = (1 - half)[entries.row] * K
-    a, b = (other + pairs[entries.pair, 0]).astype(np.int32), (other + pairs[entries.pair, 1]).astype(np.int32)
-    with np.errstate(invalid="ignore"):
-        t = own_cost(pilot.table, entries.row, centres, b) - own_cost(pilot.table, entries.row, centres, a)
-    shift = np.zeros((2, len(pairs)))
-    step = np.zeros((2, len(pairs)))
-    usable = np.zeros((2, len(pairs)), bool)
-    for h in (0, 1):
-        first, second = pairs[:, 0] + h * K, pairs[:, 1] + h * K
-        dtheta = centres.affine.coef[first] - centres.affine.coef[second]
-        shift[h] = ((mean[first] - mean[second]) * dtheta).sum(axis=1)
-        usable[h] = known[first] & known[second] & (shift[h] > 0)
-        if pilot.length.size:
-            step[h] = geometry.family.lattice_step(dtheta, (mean[first] + mean[second]) / 2)
-    at = (1 - half)[entries.row], entries.pair
+    directions = _directions(pilot, centres, held, pairs)
+    rows, pair = between.rows, between.pair
+    other = 1 - half[rows]
+    a, b = pairs[pair, 0] + K * other, pairs[pair, 1] + K * other
+    with np.errstate(invalid="ignore"):  # inf - inf: a row that both exclude
+        t = own_cost(pilot.table, rows, centres, b) - own_cost(pilot.table, rows, centres, a)
     if pilot.length.size:
-        noise = uniform(pilot.ticket, _LATTICE)[entries.row] - 0.5
-        t = t + step[at] / pilot.length[entries.row] * noise
-    keep = usable[at] & np.isfinite(t)
-    return (t[keep] / shift[at][keep]), entries.pair[keep]
+        noise = (uniform(pilot.ticket, _LATTICE) - 0.5) / pilot.length
+        t += directions.step[other, pair] * noise[rows]
+    keep = directions.usable[other, pair] & np.isfinite(t)
+    t = t[keep] / directions.gap[other, pair][keep]
+    edges = np.concatenate([[0], np.cumsum(np.bincount(pair[keep], minlength=len(pairs)))])
+    kernels().sort_segments(edges, t)
+    return t, edges
 
 
-def _test(t: Array, pair: Array, n_pairs: int) -> Array:
+def _test(t: Array, edges: Array) -> Array:
     """Dip test of each pair on equally many rows of both sides, those nearest to the border."""
-    order = np.lexsort((t, pair))
-    t, pair = t[order], pair[order]
-    edge = np.searchsorted(pair, np.arange(n_pairs + 1))
-    border = edge[:-1] + np.bincount(pair[t < 0], minlength=n_pairs)
-    side = np.minimum(border - edge[:-1], edge[1:] - border)
+    n_pairs = edges.size - 1
+    pair = np.repeat(np.arange(n_pairs), np.diff(edges))
+    border = edges[:-1] + np.bincount(pair[t < 0], minlength=n_pairs)
+    side = np.minimum(border - edges[:-1], edges[1:] - border)
     side[side < FEWEST] = 0
     rank = np.arange(t.size) - border[pair]
     kept = t[(rank >= -side[pair]) & (rank < side[pair])]
-    edges = np.concatenate([[0], np.cumsum(2 * side)])
     dips = np.empty(n_pairs)
-    kernels().dip(kept, edges, dips)
-    statistic = np.sqrt(2 * side) * dips
-    return np.where(side > 0, 10 ** np.interp(statistic, _QUANTILES, _LOG_P), 1.0)
+    kernels().dip(kept, np.concatenate([[0], np.cumsum(2 * side)]), dips)
+    return np.where(side > 0, 10 ** np.interp(np.sqrt(2 * side) * dips, _QUANTILES, _LOG_P), 1.0)
 
 
 def _bridges(pairs: Array, K: int) -> Array:

@@ -1,5 +1,6 @@
 """Compiled kernels (numba). See ``kfree.kernels.reference`` for what each computes."""
 
+from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_segments, three_least
 from kfree.kernels.compiled.content import farthest, hash_csr, hash_dense
 from kfree.kernels.compiled.dip import dip
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
@@ -14,8 +15,12 @@ __all__ = [
     "farthest",
     "hash_csr",
     "hash_dense",
+    "lower_medians",
     "nearest_csr",
     "nearest_dense",
     "own_csr",
     "own_dense",
+    "rows_of_pairs",
+    "sort_segments",
+    "three_least",
 ]

@@ -1,5 +1,6 @@
 """Reference kernels: numpy only, written to be read. The compiled twins must agree with them."""
 
+from kfree.kernels.reference.between import lower_medians, rows_of_pairs, sort_segments, three_least
 from kfree.kernels.reference.content import farthest, hash_csr, hash_dense
 from kfree.kernels.reference.dip import dip
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
@@ -14,8 +15,12 @@ __all__ = [
     "farthest",
     "hash_csr",
     "hash_dense",
+    "lower_medians",
     "nearest_csr",
     "nearest_dense",
     "own_csr",
     "own_dense",
+    "rows_of_pairs",
+    "sort_segments",
+    "three_least",
 ]
