@@ -21,6 +21,7 @@ from helpers import (
 from kfree.families import (
     FAMILIES,
     KL,
+    Bernoulli,
     Binomial,
     Family,
     Geometry,
@@ -312,6 +313,25 @@ def test_a_centre_excludes_exactly_the_rows_that_leave_its_face(name, n, p, seed
         assert_array_equal(np.isinf(cost), excluded)
         tolerance = 1e-4 if dtype == np.float32 else 1e-10 if name in LOGARITHMIC else 1e-5
         assert_allclose(cost[~excluded], exact[~excluded], rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("family", "x", "mean", "excluded"),
+    [
+        (Bernoulli(), 1 / 255, 0.0, True),  # the faintest grey of an image
+        (Bernoulli(), 254 / 255, 1.0, True),
+        (Bernoulli(), 1 / 255, 1e-9, False),
+        (Binomial(1000), 1.0, 0.0, True),
+        (Binomial(10**6), 1.0, 10**6 - 1.0, False),  # far, but not excluded
+    ],
+)
+def test_what_excludes_and_what_is_only_far_are_told_apart(family, x, mean, excluded):
+    geometry = Geometry(family, np.array([family.n / 2]))
+    affine = geometry.affine(np.array([[mean]]))
+    cost = geometry.from_anchor(np.array([[x]])) + affine.offset - x * affine.coef[:, 0]
+    exact = family.divergence(np.array([[x]]), np.array([[mean]]))
+    assert_array_equal(np.isinf(exact), excluded)
+    assert_allclose(family.divergence_at_infinity(cost), exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", LOGARITHMIC)

@@ -70,8 +70,11 @@ class Binomial(Separable):
         return i_divergence(stats, mean) + i_divergence(self._failures(stats), n - mean)
 
     def divergence_at_infinity(self, cost: Array) -> Array:
-        """Anything of the order of the stand-in reads as +inf."""
-        return np.where(cost > _LOGIT_INF / 16, np.inf, cost)
+        """Anything of the order of the stand-in reads as +inf.
+
+        Shares exclude with 1/255 and more (images of 8 bits), counts with one whole; divergences grow with n.
+        """
+        return np.where(cost > _LOGIT_INF * min(0.5, self._trials / 256), np.inf, cost)
 
 
 class Bernoulli(Binomial):

@@ -5,7 +5,7 @@ import numpy as np
 
 def _minorant(x, y):
     """Greatest convex minorant of the points (x, y), at every x; x rises strictly."""
-    hull = []
+    hull: list[int] = []
     for i in range(x.size):
         while len(hull) > 1 and (y[i] - y[hull[-2]]) * (x[hull[-1]] - x[hull[-2]]) <= (y[hull[-1]] - y[hull[-2]]) * (
             x[i] - x[hull[-2]]
