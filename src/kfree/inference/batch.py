@@ -89,7 +89,8 @@ def _fit_sample(
     growth = Growth(settings.lam, tol, limit)
     memory = make_memory(sample.n)
     for _ in range(MOVE_ROUNDS + 1):
-        outcome = grow(sample, centres, memory, growth, budget, phase=phase, max_iter=_SAMPLE_PASSES)
+        # extremes weigh less than one row here but open clusters as one: the sample's objective may rise
+        outcome = grow(sample, centres, memory, growth, budget, phase=phase, max_iter=_SAMPLE_PASSES, guard=None)
         centres = outcome.state.centres
         if not settings.moves or count > MOVES_UP_TO or budget.spent:
             break

@@ -49,7 +49,7 @@ def grow(
     *,
     phase: str,
     max_iter: int,
-    guard: float = np.inf,
+    guard: float | None = np.inf,
 ) -> Outcome:
     """Run GROW to its end; the outcome's state holds the centres."""
 

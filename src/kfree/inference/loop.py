@@ -59,20 +59,20 @@ def run(
     phase: str,
     tol: float,
     max_iter: int,
-    guard: float = np.inf,
+    guard: float | None = np.inf,
 ) -> Outcome:
     """Repeat ``step`` until a pass opens nothing and at most ``tol`` of the weight changes label.
 
-    ``guard`` is the objective the first pass must not exceed.
+    ``guard`` is the objective the first pass must not exceed; None where it may rise.
     """
     trace: list[float] = []
-    last = guard
+    last = np.inf if guard is None else guard
     for count in range(1, max_iter + 1):
         if budget.spent:
             return Outcome(state, trace, False)
         state, info = step(state)
         budget.best = state
-        if info.objective > last + 1e-9 * (abs(last) + info.scale):
+        if guard is not None and info.objective > last + 1e-9 * (abs(last) + info.scale):
             raise ObjectiveRose(
                 f"The objective rose from {last!r} to {info.objective!r} in pass {count} of {phase}. "
                 "This is a bug in kfree; please report it with the data."

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, make_centres, own_cost
@@ -18,7 +18,7 @@ from kfree.inference.curve import Solution
 from kfree.inference.pilot import Pilot, uniform
 from kfree.kernels import kernels
 
-#: Clusters are neighbours if they are the two nearest of this many rows, as a share of the smaller one.
+#: Share of the smaller cluster that must have the other one as second nearest for the two to be neighbours.
 NEIGHBOURS = 0.05
 #: False discovery rate of valleys, for each K.
 RATE = 0.02
@@ -81,12 +81,17 @@ def _neighbours(order: _Order, K: int) -> Array:
     labels, second = order.first[:, 0].astype(np.intp), order.first[:, 1]
     seconds = np.bincount(labels * K + second, minlength=K * K).reshape(K, K)
     size = np.bincount(labels, minlength=K)
-    both = seconds + seconds.T  # rows whose two nearest are these
-    linked = (both > 0) & (both >= NEIGHBOURS * np.minimum(size[:, None], size[None]))
+    linked = (size[:, None] <= size[None]) & (seconds > 0) & (seconds >= NEIGHBOURS * size[:, None])
     held = np.flatnonzero(size)
     linked[held, seconds[held].argmax(axis=1)] = True
     linked |= linked.T
-    return np.argwhere(np.triu(linked, 1)).astype(np.int32)
+    # A narrow cluster may have only its other neighbour as second nearest, and the chain would break at it. Parts
+    # are joined by the pair that is nearest to most rows, from either side; more pairs would cost power.
+    both = seconds + seconds.T
+    near = (both > 0) & (both >= NEIGHBOURS * np.minimum(size[:, None], size[None]))
+    length = np.where(linked, 0.5, np.where(near, 1.0 + 1.0 / np.maximum(both, 1), 0.0))
+    linked |= minimum_spanning_tree(length).toarray() > 0
+    return np.argwhere(np.triu(linked | linked.T, 1)).astype(np.int32)
 
 
 def _p_values(pilot: Pilot, order: _Order, pairs: Array, K: int) -> Array:
