@@ -46,7 +46,7 @@ class CompoundPoisson(Separable):
 
 
 def make_rain(n=600, seed=0):
-    """Monthly rain at n stations in three climates that are well apart (wet winter, wet summer, rain all year); and the climate."""
+    """Monthly rain at n stations, and their climate: wet winter, wet summer, or rain all year, well apart."""
     rng = np.random.default_rng(seed)
     season = np.cos(2 * np.pi * np.arange(12) / 12)
     rate = np.stack([2 + 3 * season, 2 - 3 * season, np.full(12, 4.0)]).clip(0.1)  # rainy spells a month
