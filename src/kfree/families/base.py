@@ -8,6 +8,8 @@ data first, centre second. The last form is affine in ``x``, so all costs are on
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
 from inspect import signature
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -46,12 +48,24 @@ def positive(owner: str, name: str, value: float) -> float:
     return value
 
 
-class Affine(NamedTuple):
+@dataclass(frozen=True)
+class Affine:
     """Costs as a product: ``cost(x, k) = base(x) + offset[k] - <x, coef[k]>``."""
 
     coef: Array  # (K, p) natural parameters, less those of the anchor
     offset: Array  # (K,) psi, less that of the anchor
     size: float  # magnitude of the numbers the offsets are differences of: what their rounding scales with
+
+    @cached_property
+    def reach(self) -> Array:
+        """Largest 2-norm and largest entry of the coefficients: with the row's, they bound every product."""
+        size = np.abs(self.coef)
+        size[size > -MINUS_INF / 2] = 0.0  # stand-ins for infinity: a row that meets one is far beyond any bound
+        return np.array([np.sqrt((size * size).sum(axis=1).max(initial=0.0)), size.max(initial=0.0)])
+
+    def some(self, which: slice) -> "Affine":
+        """A few of the centres."""
+        return Affine(self.coef[which], self.offset[which], self.size)
 
 
 class Family(ABC):

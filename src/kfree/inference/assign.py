@@ -137,13 +137,14 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
             close = np.flatnonzero(np.abs(excess) <= 1e-10 * (base + lam + centres.affine.size))
             if close.size:
                 cost[close] = exact_own(table, index[close], centres.mean, labels[close])
-        weight = rows.weights(span)
-        changed = float(weight[labels != before].sum())
+        weight = rows.weight[span] if rows.weight.size else None
+        moved = labels != before
+        changed = float(np.count_nonzero(moved) if weight is None else weight[moved].sum())
         memory.labels[span] = labels
         total, mass = np.zeros((K, rows.p)), np.zeros(K)
         rows.add(span, labels, total, mass)
-        finite = np.where(weight > 0, cost, 0.0)
-        return (total, mass), changed, float(weight @ finite), ties
+        paid = cost if weight is None else weight[weight > 0] * cost[weight > 0]
+        return (total, mass), changed, float(paid.sum()), ties
 
     changed, cost, ties = 0.0, 0.0, 0
 
@@ -200,7 +201,7 @@ def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: M
     np.fill_diagonal(bound, np.inf)
     fall = bound.min(axis=1) if K_old > 1 else np.zeros(K_old)
     fall = np.where(np.isfinite(fall), fall, -np.inf if K_old > 1 else 0.0)
-    fresh = Affine(after.affine.coef[K_old:], after.affine.offset[K_old:], after.affine.size)
+    fresh = after.affine.some(slice(K_old, None))
 
     def of_span(span: slice) -> None:
         labels = memory.labels[span]

@@ -74,7 +74,7 @@ def _partition_cost(table: Table, centres: Centres, memory: Memory) -> float:
         cost = own_cost(table, span, centres, memory.labels[span])
         memory.cost[span] = cost
         weight = table.rows.weights(span)
-        return float(weight @ np.where(weight > 0, cost, 0.0))
+        return float((weight * np.where(weight > 0, cost, 0.0)).sum())
 
     return float(sum(table.rows.each(of_span)))
 

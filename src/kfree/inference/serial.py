@@ -63,7 +63,7 @@ def _pass(table: Table, state: Swept, memory: Memory, sweep: Sweep) -> tuple[Swe
     K = centres.mean.shape[0]
     total, mass = table.rows.sums(memory.labels, K)
     weight = table.rows.weights(slice(0, table.n))
-    cost = float(weight @ np.where(weight > 0, memory.cost, 0.0))
+    cost = float((weight * np.where(weight > 0, memory.cost, 0.0)).sum())
     changed = float(weight[before != memory.labels].sum()) / table.rows.total_weight()
     objective = penalised(table, centres, Sums(total, mass, changed, cost, 0), sweep.lam)
     info = Info(objective, cost, changed, opened, int((mass > 0).sum()))
@@ -119,16 +119,12 @@ def _settle(table: Table, rows: Array, positions: Array, labels: Array, cost: Ar
     stops = [*positions[1:], rows.size]
     for count, (opener, stop) in enumerate(zip(positions, stops), start=1):
         labels[opener] = K + count - 1
-        known = Centres(fresh.mean[:count], _first(fresh, count))
+        known = Centres(fresh.mean[:count], fresh.affine.some(slice(count)))
         cost[opener] = own_cost(table, rows[opener : opener + 1], known, np.array([count - 1], np.int32))[0]
         after = np.arange(opener + 1, stop)
         if after.size:
             _prefer(table, rows, after, known, centres, labels, cost)
     return make_centres(table.geometry, np.concatenate([centres.mean, fresh.mean]))
-
-
-def _first(centres: Centres, count: int):
-    return centres.affine._replace(coef=centres.affine.coef[:count], offset=centres.affine.offset[:count])
 
 
 def _prefer(table: Table, rows: Array, after: Array, fresh: Centres, old: Centres, labels: Array, cost: Array) -> None:

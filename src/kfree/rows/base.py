@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from kfree.families import MINUS_INF, Affine, Array, Geometry
+from kfree.families import Affine, Array, Geometry
 from kfree.rows.threads import in_order
 
 #: Rows read at a time. Part of the result's definition: sums are formed per span and added in order.
@@ -73,7 +73,7 @@ class Rows(ABC):
         """D(x, anchor)."""
 
     @abstractmethod
-    def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> Array | int:
+    def _nearest(self, rows: Any, affine: Affine, dtype: Any, out: Nearest) -> Array | int:
         """Fill ``out`` in the given precision; return the number of columns each row touches."""
 
     @abstractmethod
@@ -94,11 +94,8 @@ class Rows(ABC):
         limits = np.finfo(dtype)
         m = base.shape[0]
         found = Nearest(np.empty(m, np.int32), np.empty(m), np.empty(m), np.empty(m))
-        size = np.abs(affine.coef)
-        size[size > -MINUS_INF / 2] = 0.0  # stand-ins for infinity: a row that meets one is far beyond any bound
-        reach = np.array([np.sqrt((size * size).sum(axis=1).max()), size.max(initial=0.0)])
         with np.errstate(over="ignore"):
-            terms = self._nearest(rows, affine, dtype, reach, found)
+            terms = self._nearest(rows, affine, dtype, found)
         found.slack[:] += base + affine.size  # bounds every number on the way
         beyond = ~((found.slack < limits.max / 4) & np.isfinite(found.least))
         found.slack[:] = (terms + 4) * (limits.eps * found.slack + limits.tiny)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from threading import local
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 T = TypeVar("T")
 
@@ -35,7 +35,9 @@ def set_span_threads(count: int | None = None) -> Iterator[None]:
     before = getattr(_chosen, "count", None)
     _chosen.count = count or n_threads()
     try:
-        yield
+        # spans are what runs in parallel; BLAS threads below them would only fight for the cores
+        with threadpool_limits(1, user_api="blas"):
+            yield
     finally:
         _chosen.count = before
 
