@@ -13,6 +13,8 @@ from kfree.rows.threads import in_order
 
 #: Most clusters looked at, and distinct rows there must be for each.
 MOST_CLUSTERS, ROWS_EACH = 256, 15
+#: Entries of the centres in all, but not fewer clusters for that than ...
+MOST_ENTRIES, ENOUGH_CLUSTERS = 400_000, 32
 #: The grid is fine up to here and coarse above it.
 FINE_UP_TO, FINE, COARSE_FORWARD, COARSE_BACKWARD = 64, 1.15, 1.5, 1.2
 #: Passes after centres were added (up to FINE_UP_TO, above), and after merges.
@@ -155,7 +157,8 @@ class Curve:
         mean = pilot.table.geometry.centre(total, mass)
         self.solutions: dict[int, Solution] = {}
         self._keep(settle(pilot, mean, 1))
-        self.most = int(min(MOST_CLUSTERS, max(1, pilot.n_distinct // ROWS_EACH)))
+        affordable = max(ENOUGH_CLUSTERS, MOST_ENTRIES // pilot.table.rows.p)
+        self.most = max(1, min(MOST_CLUSTERS, affordable, pilot.n_distinct // ROWS_EACH))
 
     def _keep(self, solution: Solution) -> None:
         K = solution.mean.shape[0]

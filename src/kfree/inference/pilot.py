@@ -14,8 +14,8 @@ from kfree.inference.moves import mix
 from kfree.inference.table import Table
 from kfree.rows import DenseRows
 
-#: Rows of a pilot.
-MOST_ROWS = 10_000
+#: Rows of a pilot: at most, as many as hold so many entries, and not fewer for that than ...
+MOST_ROWS, MOST_ENTRIES, ENOUGH_ROWS = 10_000, 4_000_000, 2000
 #: Pseudo-observations at the global centre in every cluster, for rows of mean weight 1.
 SMOOTHING = 0.05
 # Rows from which the step of a rounded column is read.
@@ -55,8 +55,9 @@ def uniform(ticket: Array, stream: int) -> Array:
     return (bits >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
 
 
-def draw_pilot(table: Table, most: int = MOST_ROWS) -> Pilot:
+def draw_pilot(table: Table) -> Pilot:
     """Draw rows with probability proportional to weight, and prepare them."""
+    most = int(np.clip(MOST_ENTRIES // max(_entries_each(table), 1), ENOUGH_ROWS, MOST_ROWS))
     index, ticket, weight = _draw(table, most)
     rows: Any = table.rows.take(index, weight * (index.size / weight.sum()))
     length = _lengths(table, rows.X, index)
@@ -73,6 +74,12 @@ def draw_pilot(table: Table, most: int = MOST_ROWS) -> Pilot:
     pilot = Table(rows, geometry, base, ticket, none, none)
     stats = rows.X if not rows.scale.size else sp.csr_matrix(rows.X.multiply(rows.scale[:, None]))
     return Pilot(pilot, stats, ticket, length, index, n_distinct, scale)
+
+
+def _entries_each(table: Table) -> int:
+    """Stored entries of a row, on average."""
+    X = getattr(table.rows, "X", None)
+    return X.nnz // max(table.n, 1) if sp.issparse(X) else table.rows.p
 
 
 def _draw(table: Table, most: int) -> tuple[Array, Array, Array]:
