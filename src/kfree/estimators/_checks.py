@@ -188,11 +188,10 @@ def check_family(divergence: Any, X: Any) -> Family:
     """The family asked for, if it can measure these rows."""
     family = make_family(divergence)
     if sp.issparse(X) and not works_on_sparse(family):
-        reason = "zeros lie outside its domain" if isinstance(family, Separable) else "it is not a sum over columns"
-        raise TypeError(
-            f"divergence={label_of(family)} does not work on sparse rows because {reason}. "
-            "Pass X.toarray(), or use divergence='sqeuclidean'."
-        )
+        separable = isinstance(family, Separable)
+        reason = "zeros lie outside its domain" if separable else "it is not a sum over columns"
+        remedy = "Use divergence='poisson'" if separable else "Pass X.toarray(), or use divergence='sqeuclidean'"
+        raise TypeError(f"divergence={label_of(family)} does not work on sparse rows because {reason}. {remedy}.")
     return family
 
 
@@ -205,7 +204,12 @@ def make_rows(X: Any, family: Family, weight: Array, shift: Array | None, *, wei
     """Rows of checked data; ``shift`` is the mean to subtract, None to take it from these rows."""
     check_domain(X, family)
     scale, size = row_scale(X, family)
-    if weighting != "none" and isinstance(family, KL):
+    if weighting != "none":
+        if not isinstance(family, KL):
+            raise ValueError(
+                f"weighting={weighting!r} weighs histograms by their length; divergence={label_of(family)} has none. "
+                "Set weighting='none' and pass sample_weight instead."
+            )
         length = size / size.mean() if weighting == "relative" else size
         weight = length * weight if weight.size else length
     dtype = np.float32 if X.dtype == np.float32 and family.float32 else np.float64

@@ -119,7 +119,7 @@ def no_gap_message(suggestions: Any) -> str:
     text = "lam='auto' found no gap between groups, so all rows are one cluster."
     if suggestions:
         some = "; ".join(f"K = {s[0]} for lam in ({s[1]:.3g}, {s[2]:.3g})" for s in suggestions)
-        text += f" If you expect clusters all the same, pass lam: {some}."
+        text += f" If you expect clusters all the same, pass search='full' and a price: {some}."
     return text
 
 
@@ -165,12 +165,17 @@ class Model(NamedTuple):
         return -sums.cost / float(sums.mass.sum())
 
     def radius(self, X: Any, sample_weight: Any, weighting: str) -> float:
-        """Largest divergence of a row that has weight from its centre."""
+        """A radius that keeps the clusters of X apart: beyond its rows, short of the next centre."""
         table = self._table(X, check_weight(sample_weight, X.shape[0]), weighting)
-        memory = make_memory(table.n)
-        assign(table, self._inside(), memory)
-        reach = float(memory.cost[table.rows.weights(slice(0, table.n)) > 0].max())
-        return reach if reach > 0 else 1.0
+        memory, inside = make_memory(table.n), self._inside()
+        assign(table, inside, memory)
+        within = float(memory.cost[table.rows.weights(slice(0, table.n)) > 0].max())
+        between = self.geometry.divergence(inside.mean[:, None], inside.mean[None])
+        np.fill_diagonal(between, np.inf)
+        gap = float(between.min())
+        if within <= 0:
+            return gap / 2 if np.isfinite(gap) else 1.0
+        return float(np.sqrt(within * gap)) if within < gap < np.inf else 2 * within
 
     def absorb(
         self, X: Any, sample_weight: Any, weighting: str, lam: float, most: float

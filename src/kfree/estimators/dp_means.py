@@ -44,7 +44,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     algorithm : {"batch", "serial", "delayed", "collapsed"}, default="batch"
         "batch" grows on samples chosen by row content and descends on all rows: deterministic, free of row order,
         fast. "serial" is the papers' sweep over rows in ``order``; "delayed" opens one cluster a pass; "collapsed"
-        moves rows one at a time with the centres following (slow, lowest objective).
+        moves rows one at a time with the centres following: slow, but it leaves minima where the others stay.
     order : {"random", "index"} or permutation, default="random"
         Order in which "serial" and "collapsed" visit the rows.
     search : {"auto", "points", "polish", "full"}, default="auto"
@@ -59,7 +59,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         are run once.
     weighting : {"none", "length", "relative"}, default="none"
         For "kl": rows count alike ("none", as in the papers), by their total ("length", the multinomial
-        likelihood), or by their total over its mean ("relative").
+        likelihood), or by their total over its mean ("relative"). Only for "kl".
     smoothing : float, default=0.0
         Weight of a pseudo-observation at ``smoothing_mean`` in every cluster. Wanted for sparse histograms, where
         a cluster's zero would exclude a row for good.
@@ -74,7 +74,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     max_time : float, default=None
         Seconds after which the best so far is returned.
     warm_start : bool, default=False
-        Start from the centres of the last fit.
+        Start from the centres of the last fit, whatever ``init`` says.
     random_state : int, RandomState or None, default=None
         Seeds ``order="random"`` and ``init="k-means++"``; nothing else is random.
     verbose : int, default=0
@@ -212,8 +212,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         """Learn from one more batch: open the clusters it needs, and move the centres.
 
         Clusters keep their numbers and new ones are appended; ``labels_`` are those of this batch. The first batch
-        is fitted as by ``fit``. With ``lam="auto"`` it also fixes ``lam_``, for this purpose a radius: the largest
-        divergence of its rows from their centres.
+        is fitted as by ``fit``. With ``lam="auto"`` it also fixes ``lam_``, for this purpose a radius between the
+        largest divergence of its rows from their centres and the smallest between two centres.
 
         Parameters
         ----------
@@ -277,6 +277,9 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
 
     def decision_function(self, X):
         """``lam_`` less the divergence from the nearest centre: negative for rows that would open a cluster.
+
+        After ``lam="auto"`` lam is a price, far above any single divergence; for novelty pass a radius
+        (:func:`lam_for_k`, or the largest divergence you accept).
 
         Parameters
         ----------
@@ -355,7 +358,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         """Where to start, and with which lam."""
         most = np.inf if self.max_clusters is None else self.max_clusters
         given: Any = self.init
-        if self.warm_start and hasattr(self, "_model") and isinstance(given, str) and given == "auto":
+        if self.warm_start and hasattr(self, "_model"):
             given = self.cluster_centers_
         return problem.start(given, self.lam, most, budget)
 
@@ -363,19 +366,17 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         search = self.search
         if search == "auto":
             search = "full" if start.price else "clear" if self.algorithm == "batch" else "points"
-        order = self.order
-        if not isinstance(order, str):
-            order = np.asarray(order)
+        order = self.order if isinstance(self.order, str) else np.asarray(self.order)
+        if self.algorithm in ("batch", "delayed"):
+            order = "content"  # the row moves of a stronger search must not bring back the order of the rows
         most = np.inf if self.max_clusters is None else self.max_clusters
         return Plan(start.lam, self.algorithm, search, order, self.tol, self.max_iter, most, start.given)
 
     def _best_of(self, problem: Problem, start: Start, budget: Budget) -> Fitted:
         plan = self._plan(start)
         problem.check_order(plan.order)
-        random_order = isinstance(plan.order, str) and plan.order == "random"
-        random = (
-            random_order and (plan.algorithm in ("serial", "collapsed") or plan.search in ("polish", "full"))
-        ) or (isinstance(self.init, str) and self.init == "k-means++")
+        random = plan.order in ("random",) if isinstance(plan.order, str) else False
+        random |= isinstance(self.init, str) and self.init == "k-means++"
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init if random else 1)
         best: Fitted | None = None
         for seed in seeds:

@@ -46,7 +46,7 @@ def fit_collapsed(
     weight = table.rows.total_weight()
 
     def step(state: Collapsed) -> tuple[Collapsed, Info]:
-        moved = move_rows(table, memory, lam, visit(table.n, order, state.rng), max_clusters)
+        moved = move_rows(table, memory, lam, visit(table, order, state.rng), max_clusters)
         centres, objective, scale = _refresh(table, memory, lam)
         info = Info(objective, scale, moved / weight, 0, centres.mean.shape[0])
         return Collapsed(centres, state.rng), info

@@ -32,7 +32,7 @@ class Sweep(NamedTuple):
     """How the rows are visited."""
 
     lam: float
-    order: str | Array  # "random" (a fresh permutation per pass), "index", or a permutation
+    order: str | Array  # "random" (a fresh permutation per pass), "index", "content", or a permutation
     tol: float
     max_clusters: float = np.inf
     block: int | None = None  # a fixed number of rows, for tests; by itself it adapts
@@ -57,7 +57,7 @@ def fit_serial(
 
 
 def _pass(table: Table, state: Swept, memory: Memory, sweep: Sweep) -> tuple[Swept, Info]:
-    order = visit(table.n, sweep.order, state.rng)
+    order = visit(table, sweep.order, state.rng)
     before = memory.labels.copy()
     centres, opened = sweep_once(table, state.centres, memory, sweep, order)
     K = centres.mean.shape[0]
@@ -70,11 +70,13 @@ def _pass(table: Table, state: Swept, memory: Memory, sweep: Sweep) -> tuple[Swe
     return Swept(update(table, centres, total, mass, memory), state.rng), info
 
 
-def visit(n: int, order: str | Array, rng: np.random.Generator) -> Array:
-    """The order in which a pass visits the rows."""
-    if isinstance(order, str):
-        return rng.permutation(n) if order == "random" else np.arange(n)
-    return np.asarray(order)
+def visit(table: Table, order: str | Array, rng: np.random.Generator) -> Array:
+    """The order in which a pass visits the rows; "content" depends on nothing but the rows themselves."""
+    if not isinstance(order, str):
+        return np.asarray(order)
+    if order == "content":
+        return np.argsort(table.hashes, kind="stable")
+    return rng.permutation(table.n) if order == "random" else np.arange(table.n)
 
 
 def sweep_once(table: Table, centres: Centres, memory: Memory, sweep: Sweep, order: Array) -> tuple[Centres, int]:
