@@ -96,20 +96,19 @@ class LamPath(NamedTuple):
 
         if ax is None:
             ax = plt.subplots(figsize=(6.4, 4.0))[1]
+        from matplotlib.ticker import LogLocator, StrMethodFormatter
+
         ax.step(self.lam, self.n_clusters, where="mid", color="#1f4e79", lw=1.8)
         ax.plot(self.lam, self.n_clusters, "o", color="#1f4e79", ms=3.5)
-        ax.set(xscale="log", yscale="log", xlabel="lam (largest divergence from a centre)", ylabel="clusters found")
+        ax.set(xscale="log", yscale="log", xlabel="lam, as a radius", ylabel="clusters found")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axis.set_minor_formatter("")
         best = self.widest()
         if best is not None:
-            ax.axhline(best, color="#c55a11", lw=1.0, ls="--")
-            ax.annotate(
-                f"{best} clusters: best over the widest range of prices",
-                (self.lam.min(), best),
-                xytext=(2, 4),
-                textcoords="offset points",
-                color="#c55a11",
-                fontsize=8,
-            )
+            ax.axhline(best, color="#c55a11", lw=1.0, ls="--", zorder=0)
+            ax.set_title(f"{best} clusters stay best over the widest range of prices", loc="left", fontsize=9)
         ax.grid(True, which="major", alpha=0.25)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)

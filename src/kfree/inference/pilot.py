@@ -78,7 +78,7 @@ def draw_pilot(table: Table) -> Pilot:
 
 def _entries_each(table: Table) -> int:
     """Stored entries of a row, on average."""
-    X = getattr(table.rows, "X", None)
+    X: Any = getattr(table.rows, "X", None)
     return X.nnz // max(table.n, 1) if sp.issparse(X) else table.rows.p
 
 
