@@ -1,0 +1,96 @@
+"""Real data from the shared folder beside the repository (``KFREE_DATA`` names another place)."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+
+from benchmarks.workloads import Case
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = Path(os.environ.get("KFREE_DATA", ROOT.parent / "shared" / "data"))
+PLANE = ("s1", "s2", "s3", "s4", "a1", "a3", "r15")
+
+
+def has(*files):
+    """Whether the shared data are there."""
+    return all((FOLDER / f"{name}.npz").exists() for name in files)
+
+
+def _arrays(name):
+    return np.load(FOLDER / f"{name}.npz", allow_pickle=False)
+
+
+def _some_rows(X, truth, n, seed=0):
+    chosen = np.sort(np.random.default_rng(seed).choice(X.shape[0], min(n, X.shape[0]), replace=False))
+    return X[chosen], truth[chosen]
+
+
+def _classes(truth):
+    return int(np.unique(truth).size)
+
+
+def plane(name):
+    """A two-dimensional benchmark set: s1 to s4, a1, a3, r15."""
+    arrays = _arrays("synth2d")
+    truth = arrays[f"{name}_y"]
+    return Case(name, arrays[f"{name}_X"].astype(float), truth, _classes(truth))
+
+
+def pendigits():
+    """Pen strokes of digits, divided by 25."""
+    arrays = _arrays("pendigits")
+    return Case("pendigits", arrays["X"] / 25.0, arrays["y"], 10)
+
+
+def letter():
+    """Letter recognition, columns standardised."""
+    arrays = _arrays("letter")
+    X = arrays["X"].astype(float)
+    return Case("letter", (X - X.mean(axis=0)) / X.std(axis=0), arrays["y"], 26)
+
+
+def hipc_flow():
+    """Flow cytometry, arcsinh(x / 150)."""
+    arrays = _arrays("hipc_flow")
+    return Case("hipc_flow", np.arcsinh(arrays["X"].astype(float) / 150.0), arrays["y"], _classes(arrays["y"]))
+
+
+def mnist(rows=20_000):
+    """MNIST digits: rows at random, pixels / 255, the first 50 principal components."""
+    arrays = _arrays("mnist_train")
+    X, truth = _some_rows(arrays["X"].reshape(60_000, -1), arrays["y"], rows)
+    scores = PCA(50, random_state=0).fit_transform(X / 255.0)
+    return Case("MNIST 20k PCA 50", np.ascontiguousarray(scores), truth, 10)
+
+
+def skin(rows=100_000):
+    """Skin and other pixels, blue green red; two classes, but lam is taken for 20 clusters."""
+    arrays = _arrays("skin")
+    X, truth = _some_rows(arrays["X"].astype(float), arrays["y"], rows)
+    return Case("skin 100k (lam for 20)", X, truth, 20)
+
+
+def digits():
+    """The 8 x 8 digits of scikit-learn, divided by 16."""
+    X, truth = load_digits(return_X_y=True)
+    return Case("digits", X / 16.0, truth, 10)
+
+
+def scrna(genes=500):
+    """Single cells of five lines: counts of the genes that vary most (variance of the log of the normalised ones)."""
+    X, truth = sp.load_npz(FOLDER / "scrna_5lines.npz").astype(float).toarray(), _arrays("scrna_5lines")["y"]
+    size = X.sum(axis=1, keepdims=True)
+    spread = np.log1p(X / size * np.median(size)).var(axis=0)
+    chosen = np.sort(np.argsort(-spread, kind="stable")[:genes])
+    return Case("scrna_5lines", np.ascontiguousarray(X[:, chosen]), truth, 5)
+
+
+def scenes():
+    """Visual words of 1500 images of 15 kinds of scene, CSR counts."""
+    X = sp.load_npz(FOLDER / "scene15_bow.npz").astype(float).tocsr()
+    X.sort_indices()
+    return Case("scene15_bow", X, _arrays("scene15_bow")["y"], 15)

@@ -1,0 +1,3 @@
+"""Tables and figures of the papers, done again: ``python -m benchmarks.papers``."""
+
+PAGES = ("images", "table1")

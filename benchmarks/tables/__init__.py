@@ -1,0 +1,21 @@
+"""One module per table; each has ``make(settings) -> Table``."""
+
+from importlib import import_module
+
+NAMES = (
+    "convergence",
+    "overlap",
+    "passes",
+    "serial",
+    "sparse",
+    "stream",
+    "scaling",
+    "memory",
+    "startup",
+    "auto",
+)
+
+
+def make(name, settings):
+    """Measure one table."""
+    return import_module(f"benchmarks.tables.{name}").make(settings)

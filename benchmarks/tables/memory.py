@@ -1,0 +1,54 @@
+"""Memory of a fit beyond its data, with many rows and many clusters."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.report import Mark, Table
+from benchmarks.workloads import gauss, lambda_for
+
+WORKER = Path(__file__).resolve().parents[1] / "memory_worker.py"
+HEADER = [
+    "rows",
+    "columns",
+    "clusters found",
+    "data MB",
+    "measured as",
+    "MB over the data",
+    "bytes a row",
+    "rows x clusters would be MB",
+]
+TEXT = (
+    "Peak memory of a fit in a fresh process, over what it held before (interpreter, loaded kernels, the data). "
+    "Resident pages are what the system saw; numpy's allocations are counted by tracemalloc in another process."
+)
+#: What is allowed besides 40 bytes a row: blocks of rows x clusters for every thread.
+BLOCK_BYTES = 2 * 16384 * 1000 * 8
+
+
+def measure(path, X, lam, how):
+    """A line of the table."""
+    command = [sys.executable, WORKER, path, str(lam), how]
+    answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    n, d = X.shape
+    label = {"traced": "numpy's allocations", "pages": "resident pages"}[how]
+    found = answer["n_clusters"]
+    return [n, d, found, X.nbytes / 1e6, label, answer["bytes"] / 1e6, answer["bytes"] / n, n * found * 8 / 1e6]
+
+
+def make(settings):
+    """The table."""
+    n, k = (3000, 10) if settings.quick else (1_000_000, 1000)
+    X, _ = gauss(n, 16, k, 2.0)
+    lam = lambda_for(X, k)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/X.npy"
+        np.save(path, X)
+        rows = [measure(path, X, lam, how) for how in ("pages", "traced")]
+    allowed = 40 + BLOCK_BYTES / 1_000_000
+    marks = [Mark(f"bytes a row, {row[4]} (40 and two blocks x K)", row[6], allowed, at_least=False) for row in rows]
+    return Table("memory", "Memory", TEXT, HEADER, rows, marks=marks)
