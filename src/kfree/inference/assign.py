@@ -73,7 +73,8 @@ def own_cost(table: Table, rows: slice | Array, centres: Centres, labels: Array)
 def nearest(table: Table, rows: Array, centres: Centres) -> tuple[Nearest, int]:
     """The two least relative costs of some rows, with every open decision settled; and the number of ties."""
     base = table.base[rows]
-    found = table.rows.nearest(rows, base, centres.affine)
+    norm = table.norm(rows)
+    found = table.rows.nearest(rows, base, centres.affine, norm=norm)
     if centres.mean.shape[0] == 1:
         return found, 0
     dtype = table.rows.dtype
@@ -211,7 +212,7 @@ def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: M
         low[~old] = -np.inf
         if K_old < K:
             base = table.base[span]
-            found = table.rows.nearest(span, base, fresh)
+            found = table.rows.nearest(span, base, fresh, norm=table.norm(span))
             np.minimum(low, base + found.least - 2 * found.slack, out=low)
 
     for _ in table.rows.each(of_span):

@@ -40,6 +40,13 @@ class Table(NamedTuple):
         unit = np.where(unit > 0, unit, 1.0)  # a row of weight zero opens nothing; its centre is only looked at
         return self.geometry.singleton_centre(self.rows.dense(rows), unit)
 
+    def norm(self, rows: slice | Array) -> Array | None:
+        """A bound on the Euclidean norms of rows, where D(x, anchor) gives one; None elsewhere."""
+        factor = self.geometry.family.euclidean_factor
+        if factor is None:
+            return None
+        return np.sqrt(self.base[rows] / factor) * (1 + 1e-9) + np.sqrt((self.geometry.anchor**2).sum())
+
     def sample(self, rows: Array, weight: Array) -> "Table":
         """Some of the rows, in memory, with weights of their own."""
         return Table(

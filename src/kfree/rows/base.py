@@ -73,7 +73,7 @@ class Rows(ABC):
         """D(x, anchor)."""
 
     @abstractmethod
-    def _nearest(self, rows: Any, affine: Affine, dtype: Any, out: Nearest) -> Array | int:
+    def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> Array | int:
         """Fill ``out`` in the given precision; return the number of columns each row touches."""
 
     @abstractmethod
@@ -88,15 +88,18 @@ class Rows(ABC):
     def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
 
-    def nearest(self, rows: Any, base: Array, affine: Affine, dtype: Any = None) -> Nearest:
-        """The two least relative costs over all centres, with a bound on their error."""
+    def nearest(self, rows: Any, base: Array, affine: Affine, dtype: Any = None, norm: Array | None = None) -> Nearest:
+        """The two least relative costs over all centres, with a bound on their error.
+
+        ``norm`` bounds the 2-norms of the rows, where they are known anyway.
+        """
         dtype = np.dtype(dtype or self.dtype)
         limits = np.finfo(dtype)
         m = base.shape[0]
         found = Nearest(np.empty(m, np.int32), np.empty(m), np.empty(m), np.empty(m))
         with np.errstate(over="ignore"):
-            terms = self._nearest(rows, affine, dtype, found)
-        found.slack[:] += base + affine.size  # bounds every number on the way
+            terms = self._nearest(rows, affine, dtype, affine.reach if norm is None else np.zeros(2), found)
+        found.slack[:] += base + affine.size + (0.0 if norm is None else norm * affine.reach[0])  # of all on the way
         beyond = ~((found.slack < limits.max / 4) & np.isfinite(found.least))
         found.slack[:] = (terms + 4) * (limits.eps * found.slack + limits.tiny)
         found.least[beyond], found.second[beyond], found.slack[beyond] = 0.0, 0.0, np.inf  # overflow: nothing is known

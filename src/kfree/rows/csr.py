@@ -68,11 +68,11 @@ class CsrRows(Rows):
         stored = np.bincount(owner, weights=full[part.indices], minlength=part.shape[0])
         return np.where(stored < full.sum(), np.inf, np.maximum(zeros.sum() + by_row, 0.0))
 
-    def _nearest(self, rows: Any, affine: Affine, dtype: Any, out: Nearest) -> Array:
+    def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> Array:
         index, X = self._index(rows), self.X
         coef_t = np.ascontiguousarray(affine.coef.T, dtype=dtype)
         offset = affine.offset.astype(dtype)
-        kernels().nearest_csr(X.data, X.indices, X.indptr, index, self.scale, coef_t, offset, affine.reach, *out)
+        kernels().nearest_csr(X.data, X.indices, X.indptr, index, self.scale, coef_t, offset, reach, *out)
         return X.indptr[index + 1] - X.indptr[index]
 
     def own(self, rows: Any, labels: Array, affine: Affine) -> Array:

@@ -57,10 +57,10 @@ class DenseRows(Rows):
             return factor * self.distance(rows, np.zeros(rows.stop - rows.start, np.int32), geometry.anchor[None])
         return geometry.divergence(self.dense(rows), geometry.anchor)
 
-    def _nearest(self, rows: Any, affine: Affine, dtype: Any, out: Nearest) -> int:
+    def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> int:
         X, index, scale = self._window(rows)
         coef = np.ascontiguousarray(affine.coef, dtype=dtype)
-        kernels().nearest_dense(X, index, self.shift, scale, coef, affine.offset.astype(dtype), affine.reach, *out)
+        kernels().nearest_dense(X, index, self.shift, scale, coef, affine.offset.astype(dtype), reach, *out)
         return self.p
 
     def own(self, rows: Any, labels: Array, affine: Affine) -> Array:

@@ -29,9 +29,9 @@ def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, sec
     lanes = _WIDTH // coef.itemsize
     panels, padded = _panels(coef, offset)
     tile = np.zeros((p, lanes), coef.dtype)
-    found = np.empty((3, lanes), coef.dtype)
-    one_norm = np.empty(lanes)
-    two_norm = np.empty(lanes)
+    last_labels, last_least, last_second = np.empty(lanes, np.int32), np.empty(lanes), np.empty(lanes)
+    one_norm, two_norm = np.empty(lanes), np.empty(lanes)
+    bounded = reach[0] > 0 or reach[1] > 0
     for start in range(0, n, lanes):
         m = min(lanes, n - start)
         for r in range(m):
@@ -39,19 +39,21 @@ def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, sec
             factor = scale[i] if scale.shape[0] else 1.0
             for j in range(p):
                 tile[j, r] = (X[i, j] - shift[j]) * factor
-        two_least(tile, panels, padded, found)  # type: ignore[call-arg]
-        one_norm[:] = 0.0
-        two_norm[:] = 0.0
-        for j in range(p):
-            for r in range(lanes):
-                value = np.float64(tile[j, r])  # its square may leave the range of float32
-                one_norm[r] += abs(value)
-                two_norm[r] += value * value
-        for r in range(m):
-            labels[start + r] = np.int32(found[2, r])
-            least[start + r] = found[0, r]
-            second[start + r] = found[1, r]
-            slack[start + r] = min(np.sqrt(two_norm[r]) * reach[0], one_norm[r] * reach[1])
+        if m == lanes:
+            two_least(tile, panels, padded, start, labels, least, second)  # type: ignore[call-arg]
+        else:
+            two_least(tile, panels, padded, 0, last_labels, last_least, last_second)  # type: ignore[call-arg]
+            labels[start:], least[start:], second[start:] = last_labels[:m], last_least[:m], last_second[:m]
+        slack[start : start + m] = 0.0
+        if bounded:
+            one_norm[:], two_norm[:] = 0.0, 0.0
+            for j in range(p):
+                for r in range(lanes):
+                    value = np.float64(tile[j, r])  # its square may leave the range of float32
+                    one_norm[r] += abs(value)
+                    two_norm[r] += value * value
+            for r in range(m):
+                slack[start + r] = min(np.sqrt(two_norm[r]) * reach[0], one_norm[r] * reach[1])
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

@@ -18,11 +18,12 @@ WIDTH = 64
 
 
 @intrinsic
-def two_least(typingctx, rows, panels, offset, out):
+def two_least(typingctx, rows, panels, offset, start, labels, least, second):
     """Least, second least and index of the least of ``offset[k] - <row, coef[k]>`` for one vector of rows.
 
     ``rows`` (p, R) one row per lane; ``panels`` (P, p, GROUP) centres in groups; ``offset`` (P, GROUP), +inf for
-    padding; ``out`` (3, R). A tie goes to the lower index.
+    padding. Fills R entries of ``labels`` (int32), ``least`` and ``second`` (float64) from ``start`` on.
+    A tie goes to the lower index.
     """
     size = rows.dtype.bitwidth // 8
     lanes = WIDTH // size
@@ -32,9 +33,12 @@ def two_least(typingctx, rows, panels, offset, out):
     contract = ("contract",)
 
     def codegen(context, builder, signature, args):
-        row_array, panel_array, offset_array, out_array = (
-            context.make_array(kind)(context, builder, value) for kind, value in zip(signature.args, args)
+        row_array, panel_array, offset_array, label_array, least_array, second_array = (
+            context.make_array(kind)(context, builder, value)
+            for kind, value in zip(signature.args, args)
+            if isinstance(kind, types.Array)
         )
+        first_row = args[3]
         n_panels, n_columns, _ = cgutils.unpack_tuple(builder, panel_array.shape, 3)
 
         def const(value):
@@ -63,10 +67,10 @@ def two_least(typingctx, rows, panels, offset, out):
 
         builder.position_at_end(panel_block)
         panel = builder.phi(integer)
-        least, second, index = builder.phi(vector), builder.phi(vector), builder.phi(vector)
+        best, runner_up, index = builder.phi(vector), builder.phi(vector), builder.phi(vector)
         panel.add_incoming(const(0), entry)
-        for phi, start in ((least, everywhere), (second, everywhere), (index, zero)):
-            phi.add_incoming(start, entry)
+        for phi, value in ((best, everywhere), (runner_up, everywhere), (index, zero)):
+            phi.add_incoming(value, entry)
         first_centre = builder.mul(panel, const(GROUP))
         offsets = [scalar_at(offset_array, builder.add(first_centre, const(g))) for g in range(GROUP)]
         panel_start = builder.mul(first_centre, n_columns)
@@ -76,8 +80,8 @@ def two_least(typingctx, rows, panels, offset, out):
         column = builder.phi(integer)
         column.add_incoming(const(0), panel_block)
         sums = [builder.phi(vector) for _ in range(GROUP)]
-        for total, start in zip(sums, offsets):
-            total.add_incoming(start, panel_block)
+        for total, value in zip(sums, offsets):
+            total.add_incoming(value, panel_block)
         row = builder.load(vector_at(row_array, builder.mul(column, const(lanes))))
         row.align = size
         coef_start = builder.add(panel_start, builder.mul(column, const(GROUP)))
@@ -91,7 +95,7 @@ def two_least(typingctx, rows, panels, offset, out):
         builder.cbranch(builder.icmp_signed("<", next_column, n_columns), column_block, reduce_block)
 
         builder.position_at_end(reduce_block)
-        low, low2, arg = least, second, index
+        low, low2, arg = best, runner_up, index
         centre = builder.sitofp(first_centre, real)
         for g, cost in enumerate(costs):
             less = builder.fcmp_ordered("<", cost, low)
@@ -102,13 +106,19 @@ def two_least(typingctx, rows, panels, offset, out):
             arg = builder.select(less, splat(builder.fadd(centre, ir.Constant(real, float(g)))), arg)
         next_panel = builder.add(panel, const(1))
         panel.add_incoming(next_panel, reduce_block)
-        for phi, value in ((least, low), (second, low2), (index, arg)):
+        for phi, value in ((best, low), (runner_up, low2), (index, arg)):
             phi.add_incoming(value, reduce_block)
         builder.cbranch(builder.icmp_signed("<", next_panel, n_panels), panel_block, done_block)
 
         builder.position_at_end(done_block)
-        for line, value in enumerate((low, low2, arg)):
-            builder.store(value, vector_at(out_array, const(line * lanes))).align = size
+        for array, value in ((least_array, low), (second_array, low2)):
+            wide = ir.VectorType(ir.DoubleType(), lanes)
+            value = builder.fpext(value, wide) if size == 4 else value
+            place = builder.bitcast(builder.gep(array.data, [first_row]), wide.as_pointer())
+            builder.store(value, place).align = 8
+        whole = ir.VectorType(ir.IntType(32), lanes)
+        place = builder.bitcast(builder.gep(label_array.data, [first_row]), whole.as_pointer())
+        builder.store(builder.fptosi(arg, whole), place).align = 4
         return context.get_dummy_value()
 
-    return types.void(rows, panels, offset, out), codegen
+    return types.void(rows, panels, offset, types.int64, labels, least, second), codegen
