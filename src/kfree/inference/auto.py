@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.curve import Curve, Solution
+from kfree.inference.curve import FINE_UP_TO, MOST_CLUSTERS, Curve, Solution
 from kfree.inference.loop import Budget
 from kfree.inference.pilot import Pilot, draw_pilot
 from kfree.inference.table import Table
@@ -16,6 +16,8 @@ from kfree.rows.threads import in_order
 
 #: Rounds in which the K between the neighbours of the best one are looked at.
 REFINEMENTS = 2
+#: Where this share of the clusters are groups of their own, no more than FINE_UP_TO clusters are looked at.
+PLAIN = 0.7
 #: Clusters may be this many times the groups.
 SLACK = 1.5
 #: Windows suggested where no gap is found.
@@ -65,16 +67,20 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
 def _most_groups(pilot: Pilot, curve: Curve, budget: Budget) -> tuple[int, int]:
     """The largest number of groups seen at any K, and the smallest such K."""
     seen: dict[int, int] = {1: 1}
-    best = 1
-    for _ in range(REFINEMENTS + 1):
-        new = [] if budget.spent else [int(K) for K in curve.ks if K not in seen]
+
+    def look(up_to: int) -> int:
+        new = [] if budget.spent else [int(K) for K in curve.ks if K not in seen and up_to >= K]
         seen.update(zip(new, in_order(lambda K: count_groups(pilot, curve.solutions[K]), new)))
-        best = min(seen, key=lambda K: (-seen[K], K))
-        if seen[best] == 1:
-            break
+        return min(seen, key=lambda K: (-seen[K], K))
+
+    best = look(FINE_UP_TO)
+    if seen[best] < PLAIN * best or 2 * best > FINE_UP_TO:
+        best = look(MOST_CLUSTERS)
+    for _ in range(REFINEMENTS if seen[best] > 1 else 0):
         ks = np.array(sorted(seen))
         at = int(np.searchsorted(ks, best))
         curve.fill(range(ks[max(at - 1, 0)] + 1, ks[min(at + 1, ks.size - 1)]))
+        best = look(MOST_CLUSTERS if best > FINE_UP_TO else FINE_UP_TO)
     return seen[best], best
 
 

@@ -94,16 +94,38 @@ def _neighbours(order: _Order, K: int) -> Array:
     return np.argwhere(np.triu(linked | linked.T, 1)).astype(np.int32)
 
 
+class _Halves(NamedTuple):
+    """Centres of the clusters on each half of the rows: cluster k on half h is number k + h K."""
+
+    half: Array  # (m,) 0 or 1
+    total: Array  # (2K, p)
+    mass: Array  # (2K,)
+    centres: Centres
+    score: Array  # (m, 2K) D(x, anchor) - D(x, centre)
+
+
+def _halve(pilot: Pilot, labels: Array, K: int) -> _Halves:
+    geometry = pilot.table.geometry
+    half = (uniform(pilot.ticket, _HALVES) < 0.5).astype(np.int32)
+    total, mass = pilot.sums(labels + K * half, 2 * K)
+    mean = np.tile(geometry.anchor, (2 * K, 1))
+    mean[mass > 0] = geometry.centre(total[mass > 0], mass[mass > 0])
+    centres = make_centres(geometry, mean)
+    score = np.asarray(pilot.stats @ centres.affine.coef.T)
+    score -= centres.affine.offset
+    return _Halves(half, total, mass, centres, score)
+
+
 def _p_values(pilot: Pilot, order: _Order, pairs: Array, K: int) -> Array:
     """How often a unimodal pair would show a valley like this."""
-    half = (uniform(pilot.ticket, _HALVES) < 0.5).astype(np.int32)
-    total, mass = pilot.sums(order.first[:, 0] + K * half, 2 * K)
+    halves = _halve(pilot, order.first[:, 0], K)
+    total, mass = (part[:K] + part[K:] for part in (halves.total, halves.mass))
     p = np.ones(len(pairs))
     step = max(1, _PIECE // pilot.table.rows.p)
     for start in range(0, len(pairs), step):
         piece = pairs[start : start + step]
-        between = _between(pilot, order, piece, total[:K] + total[K:], mass[:K] + mass[K:])
-        p[start : start + step] = _test(*_project(pilot, between, piece, half, total, mass))
+        between = _between(pilot, order, piece, total, mass)
+        p[start : start + step] = _test(*_project(pilot, between, piece, halves))
     return p
 
 
@@ -132,49 +154,37 @@ def _between(pilot: Pilot, order: _Order, pairs: Array, total: Array, mass: Arra
     return _Between(rows[keep], np.concatenate([[0], np.cumsum(np.bincount(pair[keep], minlength=len(pairs)))]))
 
 
-class _Direction(NamedTuple):
-    """For the directions fitted on each half, (2, P)."""
-
-    gap: Array  # <mu_a - mu_b, theta_a - theta_b>: how far apart the centres are in D(x, b) - D(x, a)
-    step: Array  # effect of one count on it
-    usable: Array  # both clusters have rows in this half
-
-
-def _directions(pilot: Pilot, centres: Centres, held: Array, pairs: Array) -> _Direction:
-    family, K = pilot.table.geometry.family, held.size // 2
-    shape = (2, len(pairs))
-    found = _Direction(np.zeros(shape), np.zeros(shape), np.zeros(shape, bool))
+def _directions(pilot: Pilot, halves: _Halves, pairs: Array) -> tuple[Array, Array]:
+    """For each half and pair <mu_a - mu_b, theta_a - theta_b>, which is how far apart the centres are in
+    D(x, b) - D(x, a), or 0 where one of them has no rows; and the effect of one count; (2, P) each."""
+    centres, K = halves.centres, halves.mass.size // 2
+    gap, step = np.zeros((2, len(pairs))), np.zeros((2, len(pairs)))
     for h in (0, 1):
         a, b = pairs.T + h * K
         dtheta = centres.affine.coef[a] - centres.affine.coef[b]
-        found.gap[h] = ((centres.mean[a] - centres.mean[b]) * dtheta).sum(axis=1)
-        found.usable[h] = held[a] & held[b] & (found.gap[h] > 0)
+        held = (halves.mass[a] > 0) & (halves.mass[b] > 0)
+        gap[h] = np.where(held, ((centres.mean[a] - centres.mean[b]) * dtheta).sum(axis=1), 0.0)
         if pilot.length.size:
-            found.step[h] = family.lattice_step(dtheta, (centres.mean[a] + centres.mean[b]) / 2)
-    return found
+            step[h] = pilot.table.geometry.family.lattice_step(dtheta, (centres.mean[a] + centres.mean[b]) / 2)
+    return gap, step
 
 
-def _project(
-    pilot: Pilot, between: _Between, pairs: Array, half: Array, total: Array, mass: Array
-) -> tuple[Array, Array]:
+def _project(pilot: Pilot, between: _Between, pairs: Array, halves: _Halves) -> tuple[Array, Array]:
     """Coordinates D(x, b) - D(x, a) in units of their range, centres fitted on the other half; sorted, with edges."""
-    geometry, K = pilot.table.geometry, mass.size // 2
-    held = mass > 0
-    mean = np.tile(geometry.anchor, (2 * K, 1))
-    mean[held] = geometry.centre(total[held], mass[held])
-    centres = make_centres(geometry, mean)
-    directions = _directions(pilot, centres, held, pairs)
+    gap, step = _directions(pilot, halves, pairs)
     rows, pair = between.rows, between.pair
-    other = 1 - half[rows]
-    a, b = pairs[pair, 0] + K * other, pairs[pair, 1] + K * other
-    with np.errstate(invalid="ignore"):  # inf - inf: a row that both exclude
-        t = own_cost(pilot.table, rows, centres, b) - own_cost(pilot.table, rows, centres, a)
+    other = 1 - halves.half[rows]
+    a, b = pairs[pair].T + halves.mass.size // 2 * other
+    t = halves.score[rows, a] - halves.score[rows, b]
     if pilot.length.size:
         noise = (uniform(pilot.ticket, _LATTICE) - 0.5) / pilot.length
-        t += directions.step[other, pair] * noise[rows]
-    keep = directions.usable[other, pair] & np.isfinite(t)
-    t = t[keep] / directions.gap[other, pair][keep]
+        t += step[other, pair] * noise[rows]
+    size = np.abs(halves.centres.affine.offset)
+    rounding = 1e3 * np.finfo(float).eps * (pilot.table.base[rows] + size[a] + size[b])
+    gap = gap[other, pair]
+    keep = (gap > rounding) & np.isfinite(t)
     edges = np.concatenate([[0], np.cumsum(np.bincount(pair[keep], minlength=len(pairs)))])
+    t = t[keep] / gap[keep]
     kernels().sort_segments(edges, t)
     return t, edges
 
