@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from kfree.families import Affine
 from kfree.kernels import compiled, kernels, reference
 
 NONE = np.empty(0)
@@ -92,7 +93,13 @@ def test_nearest_dense_equals_its_twin(a):
 def test_nearest_csr_equals_its_twin_and_nearest_dense(a):
     coef, offset = a["coef"].astype(a["product"]), a["offset"].astype(a["product"])
     reach, m = np.array([np.sqrt((coef**2).sum(axis=1).max()), np.abs(coef).max()]), len(a["rows"])
-    inputs = (*a["csr"], a["rows"], a["scale"], np.ascontiguousarray(coef.T), offset, reach)
+    inputs = (
+        *a["csr"],
+        a["rows"],
+        a["scale"],
+        *Affine(coef, offset, 0.0).transposed(coef.dtype, 256 // coef.itemsize),
+        reach,
+    )
     both = list(outputs_of_both("nearest_csr", *inputs, outputs=found(m)))
     dense = found(m)
     reference.nearest_dense(a["X"], a["rows"], np.zeros(coef.shape[1]), a["scale"], coef, offset, reach, *dense)
@@ -112,7 +119,14 @@ def test_ties_go_to_the_lowest_index(module, dtype, K):
         dense, sparse, indptr = found(19), found(19), np.arange(0, 39, 2)
         module.nearest_dense(X, np.arange(19), np.zeros(2), NONE, coef, offset, np.ones(2), *dense)
         csr = (X.ravel(), np.tile([0, 1], 19), indptr)
-        module.nearest_csr(*csr, np.arange(19), NONE, np.ascontiguousarray(coef.T), offset, np.ones(2), *sparse)
+        module.nearest_csr(
+            *csr,
+            np.arange(19),
+            NONE,
+            *Affine(coef, offset, 0.0).transposed(dtype, 256 // X.itemsize),
+            np.ones(2),
+            *sparse,
+        )
         for labels, least, second, _ in (dense, sparse):
             assert_array_equal(labels, first)
             assert_array_equal(least, -5.0)

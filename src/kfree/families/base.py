@@ -63,6 +63,20 @@ class Affine:
         size[size > -MINUS_INF / 2] = 0.0  # stand-ins for infinity: a row that meets one is far beyond any bound
         return np.array([np.sqrt((size * size).sum(axis=1).max(initial=0.0)), size.max(initial=0.0)])
 
+    def transposed(self, dtype: Any, multiple: int) -> tuple[Array, Array]:
+        """Coefficients with columns outside, (p, K), and offsets; centres padded with ones that are never nearest."""
+        key = (np.dtype(dtype), multiple)
+        if key not in self._transposed:
+            (K, p), spare = self.coef.shape, -self.coef.shape[0] % multiple
+            coef = np.zeros((p, K + spare), dtype)
+            coef[:, :K] = self.coef.T
+            self._transposed[key] = coef, np.r_[self.offset, np.full(spare, np.inf)].astype(dtype)
+        return self._transposed[key]
+
+    @cached_property
+    def _transposed(self) -> dict[Any, tuple[Array, Array]]:
+        return {}
+
     def some(self, which: slice) -> "Affine":
         """A few of the centres."""
         return Affine(self.coef[which], self.offset[which], self.size)

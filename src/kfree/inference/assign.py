@@ -15,6 +15,8 @@ from kfree.rows.threads import in_order
 
 # Entries of a temporary (rows x centres x columns) in the decisive comparison.
 _PIECE = 2_000_000
+# Share of rows that single precision may leave open before it is given up.
+_TOO_OFTEN = 0.2
 # Rows a thread takes from a list at a time.
 _SHARE = 4096
 
@@ -80,6 +82,8 @@ def nearest(table: Table, rows: Array, centres: Centres) -> tuple[Nearest, int]:
     dtype = table.rows.dtype
     unsure = np.flatnonzero(~(found.second - found.least > 2 * found.slack))
     if unsure.size and dtype == np.float32:
+        if unsure.size > _TOO_OFTEN * len(base):  # single precision decides too little here: look once, not twice
+            table.rows.dtype = np.dtype(np.float64)
         again = table.rows.nearest(rows[unsure], base[unsure], centres.affine, np.float64)
         for mine, theirs in zip(found, again):
             mine[unsure] = theirs

@@ -32,7 +32,7 @@ class Rows(ABC):
     p: int
     weight: Array  # (n,), or (0,) for ones
     scale: Array  # (n,), or (0,) for ones
-    dtype: np.dtype[Any]  # of the products: float32 or float64
+    dtype: np.dtype[Any]  # of the first look at the products: float32 or float64
 
     def spans(self) -> list[slice]:
         """The spans the rows are read in."""

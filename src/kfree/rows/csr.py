@@ -9,6 +9,9 @@ from kfree.families import Affine, Array, Geometry, Separable
 from kfree.kernels import kernels
 from kfree.rows.base import Nearest, Rows
 
+# Bytes that the centres of one column fill up to a multiple of: what the kernel keeps in registers.
+_PAD = 256
+
 
 class CsrRows(Rows):
     """Rows of a CSR matrix with sorted indices and no duplicates."""
@@ -18,7 +21,7 @@ class CsrRows(Rows):
         self.n, self.p = X.shape
         self.weight, self.scale = weight, scale
         self.shift = np.zeros(self.p)
-        self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
+        self.dtype = np.dtype(dtype or (X.dtype if X.dtype.kind == "f" else np.float64))
 
     def _index(self, rows: Any) -> Array:
         return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
@@ -32,13 +35,13 @@ class CsrRows(Rows):
         """A copy of some rows in memory, float64, with weights of its own."""
         X = self.X[rows].astype(np.float64)
         scale = self.scale[rows] if self.scale.size else self.scale
-        return CsrRows(X, weight=weight, scale=scale)
+        return CsrRows(X, weight=weight, scale=scale, dtype=self.dtype)
 
     def joined(self, other: "CsrRows") -> "CsrRows":
         """These rows and those of another sample of the same table."""
         X = sp.vstack([self.X, other.X], format="csr")
         weight = np.concatenate([self.weights(slice(0, self.n)), other.weights(slice(0, other.n))])
-        return CsrRows(X, weight=weight, scale=np.concatenate([self.scale, other.scale]))
+        return CsrRows(X, weight=weight, scale=np.concatenate([self.scale, other.scale]), dtype=self.dtype)
 
     def hash(self, rows: slice) -> Array:
         """Hashes of the rows' content as the user gave it."""
@@ -70,8 +73,7 @@ class CsrRows(Rows):
 
     def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> Array:
         index, X = self._index(rows), self.X
-        coef_t = np.ascontiguousarray(affine.coef.T, dtype=dtype)
-        offset = affine.offset.astype(dtype)
+        coef_t, offset = affine.transposed(dtype, _PAD // np.dtype(dtype).itemsize)
         kernels().nearest_csr(X.data, X.indices, X.indptr, index, self.scale, coef_t, offset, reach, *out)
         return X.indptr[index + 1] - X.indptr[index]
 

@@ -16,7 +16,7 @@ class DenseRows(Rows):
         self.X = X
         self.n, self.p = X.shape
         self.weight, self.scale, self.shift = weight, scale, shift
-        self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
+        self.dtype = np.dtype(dtype or (X.dtype if X.dtype.kind == "f" else np.float64))
         # Of a memory map the array underneath, which kernels accept.
         self._view = np.asarray(X) if X.flags.c_contiguous and X.dtype in (np.float32, np.float64) else None
 
@@ -35,13 +35,14 @@ class DenseRows(Rows):
 
     def take(self, rows: Array, weight: Array) -> "DenseRows":
         """A copy of some rows in memory, float64, with weights of its own."""
-        return DenseRows(self.dense(rows), weight=weight, scale=np.empty(0), shift=np.zeros(self.p))
+        stats = self.dense(rows)
+        return DenseRows(stats, weight=weight, scale=np.empty(0), shift=np.zeros(self.p), dtype=self.dtype)
 
     def joined(self, other: "DenseRows") -> "DenseRows":
         """These rows and those of another sample of the same table."""
         X = np.concatenate([self.X, other.X])
         weight = np.concatenate([self.weights(slice(0, self.n)), other.weights(slice(0, other.n))])
-        return DenseRows(X, weight=weight, scale=self.scale, shift=self.shift)
+        return DenseRows(X, weight=weight, scale=self.scale, shift=self.shift, dtype=self.dtype)
 
     def hash(self, rows: slice) -> Array:
         """Hashes of the rows' content as the user gave it."""

@@ -3,10 +3,11 @@
 import numpy as np
 from numba import njit
 
-from kfree.kernels.compiled.tile import GROUP, WIDTH, two_least
+from kfree.kernels.compiled.tile import GROUP, STRIP, WIDTH, sparse_costs, two_least
 
 _GROUP = GROUP
 _WIDTH = WIDTH
+_STRIP = STRIP
 
 
 @njit(nogil=True, cache=True)
@@ -56,32 +57,29 @@ def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, sec
                 slack[start + r] = min(np.sqrt(two_norm[r]) * reach[0], one_norm[r] * reach[1])
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, cache=True)
 def nearest_csr(data, indices, indptr, rows, scale, coef_t, offset, reach, labels, least, second, slack):  # noqa: D103
     K = offset.shape[0]
-    costs = np.empty(K, coef_t.dtype)
-    zero = coef_t.dtype.type(0)
+    width = _STRIP * (_WIDTH // coef_t.itemsize)
+    costs = np.empty(width, coef_t.dtype)
     for t in range(rows.shape[0]):
         i = rows[t]
+        first, last = indptr[i], indptr[i + 1]
         factor = scale[i] if scale.shape[0] else 1.0
-        one_norm = 0.0
-        two_norm = 0.0
-        for k in range(K):
-            costs[k] = offset[k]
-        for q in range(indptr[i], indptr[i + 1]):
+        low, low2, arg = np.inf, np.inf, 0
+        for centre in range(0, K, width):
+            sparse_costs(data, indices, first, last, factor, coef_t, offset, centre, costs)  # type: ignore[call-arg]
+            for k in range(width):
+                cost = np.float64(costs[k])
+                if cost < low2:
+                    if cost < low:
+                        low2, low, arg = low, cost, centre + k
+                    else:
+                        low2 = cost
+        labels[t], least[t], second[t] = arg, low, low2
+        one_norm, two_norm = 0.0, 0.0
+        for q in range(first, last):
             value = data[q] * factor
             one_norm += abs(value)
             two_norm += value * value
-            x = zero + coef_t.dtype.type(value)
-            line = coef_t[indices[q]]
-            for k in range(K):
-                costs[k] -= x * line[k]
-        low, low2, arg = np.inf, np.inf, 0
-        for k in range(K):
-            cost = costs[k]
-            if cost < low:
-                low2, low, arg = low, cost, k
-            elif cost < low2:
-                low2 = cost
-        labels[t], least[t], second[t] = arg, low, low2
         slack[t] = min(np.sqrt(two_norm) * reach[0], one_norm * reach[1])

@@ -122,3 +122,81 @@ def two_least(typingctx, rows, panels, offset, start, labels, least, second):
         return context.get_dummy_value()
 
     return types.void(rows, panels, offset, types.int64, labels, least, second), codegen
+
+
+#: Vectors of centres that one pass over a sparse row keeps in registers; their number is a multiple of it.
+STRIP = 4
+
+
+@intrinsic
+def sparse_costs(typingctx, data, indices, first, last, factor, coef_t, offset, centre, costs):
+    """``offset[k] - factor * <row, coef_t[:, k]>`` for one sparse row and STRIP vectors of centres k from ``centre``.
+
+    ``coef_t`` (p, K) has columns outside; entries ``first`` to ``last`` of ``data`` and ``indices`` are the row.
+    Fills ``costs`` (STRIP * lanes,).
+    """
+    size = coef_t.dtype.bitwidth // 8
+    lanes = WIDTH // size
+    real = ir.FloatType() if size == 4 else ir.DoubleType()
+    vector = ir.VectorType(real, lanes)
+    integer = ir.IntType(64)
+
+    def codegen(context, builder, signature, args):
+        data_array, index_array, coef_array, offset_array, cost_array = (
+            context.make_array(kind)(context, builder, value)
+            for kind, value in zip(signature.args, args)
+            if isinstance(kind, types.Array)
+        )
+        start, stop, scale, first_centre = args[2], args[3], args[4], args[7]
+        _, n_centres = cgutils.unpack_tuple(builder, coef_array.shape, 2)
+
+        def vectors_at(array, index):
+            return [
+                builder.bitcast(builder.gep(array.data, [builder.add(index, integer(v * lanes))]), vector.as_pointer())
+                for v in range(STRIP)
+            ]
+
+        def load(pointer):
+            value = builder.load(pointer)
+            value.align = size
+            return value
+
+        starts = [load(pointer) for pointer in vectors_at(offset_array, first_centre)]
+        entry = builder.block
+        test_block = builder.append_basic_block("test")
+        entry_block = builder.append_basic_block("entry")
+        done_block = builder.append_basic_block("done")
+        builder.branch(test_block)
+
+        builder.position_at_end(test_block)
+        position = builder.phi(integer)
+        position.add_incoming(start, entry)
+        sums = [builder.phi(vector) for _ in range(STRIP)]
+        for total, value in zip(sums, starts):
+            total.add_incoming(value, entry)
+        builder.cbranch(builder.icmp_signed("<", position, stop), entry_block, done_block)
+
+        builder.position_at_end(entry_block)
+        value = builder.load(builder.gep(data_array.data, [position]))
+        value = builder.fpext(value, ir.DoubleType()) if value.type == ir.FloatType() else value
+        value = builder.fmul(value, scale)
+        value = builder.fptrunc(value, real) if size == 4 else value
+        column = builder.load(builder.gep(index_array.data, [position]))
+        column = builder.sext(column, integer) if column.type != integer else column
+        single = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+        value = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), everywhere)
+        line = builder.add(builder.mul(column, n_centres), first_centre)
+        for total, pointer in zip(sums, vectors_at(coef_array, line)):
+            product = builder.fmul(value, load(pointer), flags=("contract",))
+            total.add_incoming(builder.fsub(total, product, flags=("contract",)), entry_block)
+        position.add_incoming(builder.add(position, integer(1)), entry_block)
+        builder.branch(test_block)
+
+        builder.position_at_end(done_block)
+        for total, pointer in zip(sums, vectors_at(cost_array, integer(0))):
+            builder.store(total, pointer).align = size
+        return context.get_dummy_value()
+
+    scalars = (types.int64, types.int64, types.float64)
+    return types.void(data, indices, *scalars, coef_t, offset, types.int64, costs), codegen

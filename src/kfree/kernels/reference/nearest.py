@@ -35,7 +35,10 @@ def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, sec
 
 
 def nearest_csr(data, indices, indptr, rows, scale, coef_t, offset, reach, labels, least, second, slack):
-    """The same for compressed sparse rows (no shift); ``coef_t`` has columns outside, (p, K)."""
+    """The same for compressed sparse rows (no shift); ``coef_t`` has columns outside, (p, K).
+
+    Centres are padded to a multiple of 256 bytes, with zeros and an offset of +inf.
+    """
     x = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, coef_t.shape[0]))[rows].astype(float)
     if scale.size:
         x = sp.csr_matrix(x.multiply(scale[rows, None]))
