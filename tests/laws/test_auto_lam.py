@@ -84,6 +84,14 @@ def test_clear_groups_are_counted_and_found(name):
     assert adjusted_rand_score(y, labels) > 0.95
 
 
+def test_groups_of_unequal_spread_are_found():
+    rng = np.random.default_rng(2)
+    y = rng.choice(5, 1500, p=[0.5, 0.2, 0.15, 0.1, 0.05])
+    spread = np.array([2.0, 1.0, 1.0, 0.5, 0.5])
+    X = 8 * rng.normal(size=(5, 5))[y] + rng.normal(size=(1500, 5)) * spread[y][:, None]
+    assert len(choose(X).mean) == 5
+
+
 def test_clear_groups_are_found_by_mahalanobis_with_their_covariance():
     X, _ = planted("mahalanobis")
     scale = np.geomspace(0.01, 100, X.shape[1])

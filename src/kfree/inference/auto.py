@@ -20,6 +20,8 @@ REFINEMENTS = 2
 PLAIN = 0.7
 #: Clusters may be this many times the groups.
 SLACK = 1.5
+#: Windows with a smaller ratio of their ends are narrow.
+NARROW = 1.75
 #: Windows suggested where no gap is found.
 SUGGESTIONS = 3
 
@@ -54,11 +56,7 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
     windows = _windows(curve)
     if groups == 1 or not windows:
         return _one_cluster(table, pilot, curve, windows)
-    near = [window for window in windows if groups <= window.n_clusters <= SLACK * groups]
-    if near:
-        best = max(near, key=lambda window: window.hi / window.lo)
-    else:
-        best = min(windows, key=lambda window: abs(np.log(window.n_clusters / groups)))
+    best = _best_window(windows, groups, seen_at)
     lo, hi = best.lo * pilot.scale, best.hi * pilot.scale
     mean = _centres(table, pilot, curve.solutions[best.n_clusters])
     return AutoLam(float(np.sqrt(lo * hi)), (lo, hi), groups, seen_at, mean, [])
@@ -101,6 +99,21 @@ def _windows(curve: Curve) -> list[Window]:
         for v in range(1, len(hull) - 1)
         if slope[v] > floor
     ]
+
+
+def _best_window(windows: list[Window], groups: int, seen_at: int) -> Window:
+    """The widest window of about as many clusters as there are groups.
+
+    Where all are narrow their widths say little (groups of unequal spread have none that is wide), and the number of
+    clusters that showed the gaps is taken, if it is one of these.
+    """
+    near = [window for window in windows if groups <= window.n_clusters <= SLACK * groups]
+    if not near:
+        return min(windows, key=lambda window: abs(np.log(window.n_clusters / groups)))
+    widest = max(near, key=lambda window: window.hi / window.lo)
+    if widest.hi / widest.lo >= NARROW:
+        return widest
+    return next((window for window in near if window.n_clusters == seen_at), widest)
 
 
 def _one_cluster(table: Table, pilot: Pilot, curve: Curve, windows: list[Window]) -> AutoLam:
