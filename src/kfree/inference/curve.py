@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import make_centres, own_cost
+from kfree.inference.assign import make_centres
 from kfree.inference.loop import Budget
 from kfree.inference.pilot import Pilot, uniform
 from kfree.rows.threads import in_order
@@ -43,8 +43,7 @@ def _costs(pilot: Pilot, mean: Array) -> Array:
     cost = np.asarray((pilot.stats @ -affine.coef.T).T, order="C")
     cost += affine.offset[:, None]
     cost += table.base
-    np.maximum(cost, 0.0, out=cost)
-    return table.geometry.family.divergence_at_infinity(cost)
+    return np.maximum(cost, 0.0, out=cost)
 
 
 def settle(pilot: Pilot, mean: Array, passes: int) -> Solution:
@@ -57,7 +56,7 @@ def settle(pilot: Pilot, mean: Array, passes: int) -> Solution:
         if not held.all():
             labels = (np.cumsum(held) - 1).astype(np.int32)[labels]
         mean = table.geometry.centre(total[held], mass[held])
-    cost = own_cost(table, slice(0, table.n), make_centres(table.geometry, mean), labels)
+    cost = pilot.own_cost(slice(0, table.n), make_centres(table.geometry, mean), labels)
     inertia = float(table.rows.weight @ cost + table.geometry.prior_cost(mean).sum())
     return Solution(mean, labels, cost, inertia)
 

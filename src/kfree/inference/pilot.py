@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array, Geometry
+from kfree.inference.assign import Centres
 from kfree.inference.moves import mix
 from kfree.inference.table import Table
 from kfree.rows import DenseRows
@@ -47,6 +48,15 @@ class Pilot(NamedTuple):
         total, mass = np.zeros((K, self.table.rows.p)), np.zeros(K)
         self.table.rows.add(slice(0, self.n), labels, total, mass)
         return total, mass
+
+    def own_cost(self, rows: slice | Array, centres: Centres, labels: Array) -> Array:
+        """Divergences (m,) of rows from the centres in ``labels``; large, not +inf, where a centre excludes a row:
+        smoothed centres exclude none, and differences of infinities would be no numbers."""
+        table = self.table
+        factor = table.geometry.family.euclidean_factor
+        if factor is not None:
+            return factor * table.rows.distance(rows, labels, centres.mean)
+        return np.maximum(table.base[rows] + table.rows.own(rows, labels, centres.affine), 0.0)
 
 
 def uniform(ticket: Array, stream: int) -> Array:

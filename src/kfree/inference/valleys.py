@@ -13,7 +13,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, make_centres, own_cost
+from kfree.inference.assign import Centres, make_centres
 from kfree.inference.curve import Solution
 from kfree.inference.pilot import Pilot, uniform
 from kfree.kernels import kernels
@@ -73,7 +73,7 @@ def _nearest_three(pilot: Pilot, mean: Array) -> _Order:
     first, least = np.empty((pilot.n, count), np.int32), np.empty((pilot.n, count))
     kernels().three_least(np.ascontiguousarray(pilot.stats @ affine.coef.T), affine.offset, first, least)
     least += pilot.table.base[:, None]
-    return _Order(first, pilot.table.geometry.family.divergence_at_infinity(np.maximum(least, 0.0)))
+    return _Order(first, np.maximum(least, 0.0))
 
 
 def _neighbours(order: _Order, K: int) -> Array:
@@ -146,7 +146,7 @@ def _between(pilot: Pilot, order: _Order, pairs: Array, total: Array, mass: Arra
     a, b = pairs.T
     joint = make_centres(geometry, geometry.centre(total[a] + total[b], mass[a] + mass[b]))
     pair = np.repeat(np.arange(len(pairs), dtype=np.int32), np.diff(edges[::3]))
-    excess = own_cost(pilot.table, rows, joint, pair) - third
+    excess = pilot.own_cost(rows, joint, pair) - third
     middle = np.zeros((len(pairs), 2))
     parts = edges[:-1].reshape(-1, 3)[:, :2].ravel(), edges[1:].reshape(-1, 3)[:, :2].ravel()
     kernels().lower_medians(excess, *parts, middle.reshape(-1))
@@ -182,7 +182,7 @@ def _project(pilot: Pilot, between: _Between, pairs: Array, halves: _Halves) -> 
     size = np.abs(halves.centres.affine.offset)
     rounding = 1e3 * np.finfo(float).eps * (pilot.table.base[rows] + size[a] + size[b])
     gap = gap[other, pair]
-    keep = (gap > rounding) & np.isfinite(t)
+    keep = gap > rounding
     edges = np.concatenate([[0], np.cumsum(np.bincount(pair[keep], minlength=len(pairs)))])
     t = t[keep] / gap[keep]
     kernels().sort_segments(edges, t)
