@@ -14,7 +14,7 @@ from kfree.rows.base import Nearest, add_up
 from kfree.rows.threads import in_order
 
 # Entries of a temporary (rows x centres x columns) in the decisive comparison.
-_PIECE = 2_000_000
+_PIECE = 250_000
 # Share of rows that single precision may leave open before it is given up.
 _TOO_OFTEN = 0.2
 # Rows a thread takes from a list at a time.
@@ -196,16 +196,7 @@ def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: M
         memory.low[:] = -np.inf
         return
     radius = _radius(table, before.mean[kept], memory, K_old)
-    step = after.affine.coef[:K_old] - before.affine.coef[kept]
-    length = np.sqrt((step * step).sum(axis=1))
-    lift = after.affine.offset[:K_old] - before.affine.offset[kept]
-    drop = before.mean[kept] @ step.T
-    spread = np.outer(radius, length)
-    bound = lift[None] - drop - spread
-    bound -= 1e-12 * (np.abs(lift)[None] + np.abs(drop) + spread)
-    np.fill_diagonal(bound, np.inf)
-    fall = bound.min(axis=1) if K_old > 1 else np.zeros(K_old)
-    fall = np.where(np.isfinite(fall), fall, -np.inf if K_old > 1 else 0.0)
+    fall = _least_changes(before, after, kept, radius)
     fresh = after.affine.some(slice(K_old, None))
 
     def of_span(span: slice) -> None:
@@ -221,6 +212,26 @@ def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: M
 
     for _ in table.rows.each(of_span):
         pass
+
+
+def _least_changes(before: Centres, after: Centres, kept: Array, radius: Array) -> Array:
+    """For each cluster a: the least change of any other centre's cost for a row within radius_a of mu_a."""
+    K = len(kept)
+    if K == 1:
+        return np.zeros(1)
+    step = after.affine.coef[:K] - before.affine.coef[kept]
+    length = np.sqrt((step * step).sum(axis=1))
+    lift = after.affine.offset[:K] - before.affine.offset[kept]
+    fall = np.empty(K)
+    for start in range(0, K, 64):  # a few clusters at a time: nothing of size K x K
+        some = np.arange(start, min(start + 64, K))
+        drop = before.mean[kept[some]] @ step.T
+        spread = np.outer(radius[some], length)
+        change = lift[None] - drop - spread
+        change -= 1e-12 * (np.abs(lift)[None] + np.abs(drop) + spread)
+        change[some - start, some] = np.inf
+        fall[some] = change.min(axis=1)
+    return np.where(np.isfinite(fall), fall, -np.inf)
 
 
 def _radius(table: Table, mean: Array, memory: Memory, K: int) -> Array:

@@ -4,19 +4,20 @@ Nothing depends on the order of the rows: samples, races and ties are functions 
 equal repeated rows. Samples only find the starting point; on all rows every pass lowers the objective.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, assign
+from kfree.inference.assign import Centres, assign, own_cost
 from kfree.inference.grow import Grown, Growth, grow, update
 from kfree.inference.loop import Budget, Outcome
 from kfree.inference.moves import SplitRule, apply_moves
 from kfree.inference.table import Memory, Table, make_memory
 
-#: Distinct rows of the first sample, growth of the samples, and how much larger the table must be than a sample.
-FIRST_SAMPLE, GROWTH_FACTOR, MARGIN = 2000, 5, 2
+#: Distinct rows of the first and the last sample, growth between them, and how much larger the table must be.
+FIRST_SAMPLE, LAST_SAMPLE, GROWTH_FACTOR, MARGIN = 2000, 50_000, 5, 2
 #: Share of the weight that may still change label on a sample, and on a sample with extremes.
 SAMPLE_TOL, EXTREME_TOL = 0.01, 0.0005
 #: Clusters may number at most this share of a sample's rows.
@@ -36,43 +37,70 @@ class BatchSettings(NamedTuple):
     max_iter: int
     max_clusters: float
     moves: bool  # clear splits and paying merges on samples
-    samples: bool = True  # False: the start is given, descend from it on all rows
 
 
-def fit_batch(table: Table, centres: Centres, memory: Memory, settings: BatchSettings, budget: Budget) -> Outcome:
-    """Fit from given centres; the outcome's state is a Grown."""
-    lam, growth = settings.lam, Growth(settings.lam, settings.tol, settings.max_clusters)
-    if not settings.samples:
-        return grow(table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter)
-    if not settings.moves:
-        sums = assign(table, centres, memory, lam)
-        farthest = table.excess(memory.cost, lam).max()
-        memory.low[:] = -np.inf
-        if farthest <= 0 and sums.mass.size == 1:  # "points" keeps K = 1 where no row is beyond lam
-            return grow(table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter)
+def start_on_samples(
+    table: Table, centres: Centres, settings: BatchSettings, budget: Budget
+) -> tuple[Centres, Table | None]:
+    """Centres found on samples of growing size, and the last sample (None if the table is too small for one)."""
     level = None
+    if not settings.moves and not _any_beyond(table, centres, settings.lam):
+        return centres, None  # "points" keeps one cluster where no row is beyond lam
     for level in levels(table):
         centres = _fit_sample(level, centres, settings, budget, SAMPLE_TOL, f"sample of {level.n}")
         if budget.spent:
             break
-    if level is not None and not budget.spent:
+    return centres, level
+
+
+def _any_beyond(table: Table, centres: Centres, lam: float) -> bool:
+    """True if some row would open a cluster beside the first centre."""
+
+    def of_span(span: slice) -> bool:
+        cost = own_cost(table, span, centres, np.zeros(span.stop - span.start, np.int32))
+        return bool((table.excess(cost, lam, span) > 0).any())
+
+    return any(list(table.rows.each(of_span)))
+
+
+def fit_batch(
+    table: Table, centres: Centres, level: Table | None, memory: Memory, settings: BatchSettings, budget: Budget
+) -> Outcome:
+    """Fit all rows from the centres of the last sample; the outcome's state is a Grown."""
+    growth = Growth(settings.lam, settings.tol, settings.max_clusters)
+    if level is not None:
         centres = _extremes(table, level, centres, memory, settings, budget)
-    elif level is None and settings.moves:
+    elif settings.moves:
         return _grow_and_move(table, centres, memory, growth, settings, budget)
     return grow(table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter)
 
 
-def levels(table: Table):
+def levels(table: Table) -> Iterator[Table]:
     """Samples of growing size: all copies of the m distinct rows with the smallest hashes."""
-    active = table.rows.weight > 0 if table.rows.weight.size else None
-    hashes = np.sort(table.hashes if active is None else table.hashes[active])
-    distinct = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
     m = FIRST_SAMPLE
-    while m * MARGIN <= distinct.size:
-        chosen = table.hashes <= hashes[distinct[m - 1]]
-        rows = np.flatnonzero(chosen if active is None else chosen & active)
+    while m <= LAST_SAMPLE:
+        smallest = _smallest_hashes(table, MARGIN * m)
+        if smallest.size < MARGIN * m:
+            return
+        rows = np.flatnonzero(table.hashes <= smallest[m - 1])
+        if table.rows.weight.size:
+            rows = rows[table.rows.weight[rows] > 0]
         yield table.sample(rows, table.rows.weight[rows] if table.rows.weight.size else np.empty(0))
         m *= GROWTH_FACTOR
+
+
+def _smallest_hashes(table: Table, m: int) -> Array:
+    """The m smallest distinct hashes of rows that have weight (all, if there are fewer), ascending."""
+    limit = 2 * m  # of 2**64 / n: hashes are uniform, so about as many rows lie below as this says
+    while True:
+        low = table.hashes <= np.uint64(min(2**64 - 1, 2**64 * limit // table.n))
+        if table.rows.weight.size:
+            low &= table.rows.weight > 0
+        found = np.sort(table.hashes[low])
+        found = found[np.concatenate([[True], found[1:] != found[:-1]])] if found.size else found
+        if found.size >= m or limit >= table.n:
+            return found[:m]
+        limit *= 4
 
 
 def _distinct(table: Table) -> int:
@@ -134,10 +162,9 @@ def _extremes(
     inside = table.hashes <= level.hashes.max()
     for _ in range(EXTREME_ROUNDS):
         sums = assign(table, centres, memory, lam)
-        excess = table.excess(memory.cost, lam)
         chosen = np.empty(0, np.intp)
-        if not budget.spent and (excess > 0).any():
-            chosen = _far_rows(table, memory.labels, excess, inside, lam, _distinct(level) // EXTREMES_SHARE)
+        if not budget.spent:
+            chosen = _far_rows(table, memory, inside, lam, _distinct(level) // EXTREMES_SHARE)
         centres = update(table, centres, sums.total, sums.mass, memory)
         if not chosen.size:
             break
@@ -150,15 +177,26 @@ def _extremes(
     return centres
 
 
-def _far_rows(table: Table, labels: Array, excess: Array, inside: Array, lam: float, most: int) -> Array:
-    """Rows beyond lam and the farthest few of every cluster, with their copies; at most ``most`` distinct ones."""
-    near = np.flatnonzero((excess > -EXTREMES_FROM * lam) & ~inside)
-    near = near[np.lexsort((table.hashes[near], -excess[near]))]
-    _, first = np.unique(table.hashes[near], return_index=True)
-    once = near[np.sort(first)]  # one row for each content, farthest first
-    by_cluster = np.argsort(labels[once], kind="stable")
-    start = np.searchsorted(labels[once][by_cluster], labels[once][by_cluster])
-    rank = np.empty(once.size, np.intp)
-    rank[by_cluster] = np.arange(once.size) - start
-    once = once[(excess[once] > 0) | (rank < EXTREMES_EACH)][:most]
+def _far_rows(table: Table, memory: Memory, inside: Array, lam: float, most: int) -> Array:
+    """Rows beyond lam and the farthest few of every cluster, with their copies; at most ``most`` distinct ones.
+
+    None if no row is beyond lam.
+    """
+
+    def of_span(span: slice) -> Array:
+        near = table.excess(memory.cost[span], lam, span) > -EXTREMES_FROM * lam
+        return span.start + np.flatnonzero(near & ~inside[span])
+
+    near = np.concatenate(list(table.rows.each(of_span)))
+    excess = table.excess(memory.cost[near], lam, near)
+    if not (excess > 0).any():
+        return near[:0]
+    order = np.lexsort((table.hashes[near], -excess))
+    near, excess = near[order], excess[order]
+    first = np.sort(np.unique(table.hashes[near], return_index=True)[1])  # one row for each content, farthest first
+    labels = memory.labels[near[first]]
+    by_cluster = np.argsort(labels, kind="stable")
+    rank = np.empty(first.size, np.intp)
+    rank[by_cluster] = np.arange(first.size) - np.searchsorted(labels[by_cluster], labels[by_cluster])
+    once = near[first[(excess[first] > 0) | (rank < EXTREMES_EACH)][:most]]
     return near[np.isin(table.hashes[near], table.hashes[once])]

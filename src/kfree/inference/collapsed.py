@@ -17,7 +17,7 @@ from kfree.inference.serial import visit
 from kfree.inference.table import Memory, Table
 
 #: Rows evaluated together, limited by the size of the temporary (rows x clusters x columns).
-_BLOCK, _ENTRIES = 512, 4_000_000
+_BLOCK, _ENTRIES = 512, 500_000
 #: A row leaves its cluster only for a gain above this share of what is at stake.
 _GAIN = 1e-10
 

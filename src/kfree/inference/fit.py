@@ -6,7 +6,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, assign, loosen, make_centres
-from kfree.inference.batch import BatchSettings, fit_batch
+from kfree.inference.batch import BatchSettings, fit_batch, start_on_samples
 from kfree.inference.collapsed import fit_collapsed
 from kfree.inference.grow import Growth, grow, penalised
 from kfree.inference.loop import Budget, Outcome
@@ -51,31 +51,35 @@ def fit(table: Table, start: Array, plan: Plan, budget: Budget, rng: np.random.G
     ``publish`` maps centres to what users will see of them and back, so that the closing assignment is made with
     exactly the centres that ``predict`` will use.
     """
-    memory = make_memory(table.n)
     centres = make_centres(table.geometry, start)
     budget.best = None
     try:
-        outcome = _run(table, centres, memory, plan, budget, rng)
+        outcome, memory = _run(table, centres, plan, budget, rng)
+        last, trace, converged = outcome.state.centres, list(outcome.trace), outcome.converged
     except KeyboardInterrupt:
         budget.interrupted = True
-        last = budget.best
-        outcome = Outcome(last, [], False) if last is not None else None
-        memory.low[:] = -np.inf  # written to while the interrupt came
-    last = outcome.state.centres if outcome is not None else centres
+        last = centres if budget.best is None else budget.best.centres
+        trace, converged, memory = [], False, make_memory(table.n)
     final = make_centres(table.geometry, publish(last.mean))
     loosen(table, last, final, np.arange(len(final.mean)), memory)
-    trace = list(outcome.trace) if outcome is not None else []
-    return close(table, final.mean, memory, plan, trace, outcome is not None and outcome.converged)
+    return close(table, final.mean, memory, plan, trace, converged)
 
 
 def _run(
-    table: Table, centres: Centres, memory: Memory, plan: Plan, budget: Budget, rng: np.random.Generator
-) -> Outcome:
+    table: Table, centres: Centres, plan: Plan, budget: Budget, rng: np.random.Generator
+) -> tuple[Outcome, Memory]:
+    """Run the algorithm and the search; the memory of all rows is made once the samples are done with."""
     growth = Growth(plan.lam, plan.tol, plan.max_clusters)
+    sampled = plan.algorithm == "batch" and not plan.given_start
+    settings = BatchSettings(
+        plan.lam, plan.tol, plan.max_iter, plan.max_clusters, moves=sampled and plan.search == "clear"
+    )
+    level = None
+    if sampled:
+        centres, level = start_on_samples(table, centres, settings, budget)
+    memory = make_memory(table.n)
     if plan.algorithm == "batch":
-        settings = BatchSettings(plan.lam, plan.tol, plan.max_iter, plan.max_clusters, plan.search == "clear")
-        settings = settings._replace(samples=not plan.given_start)
-        outcome = fit_batch(table, centres, memory, settings, budget)
+        outcome = fit_batch(table, centres, level, memory, settings, budget)
     elif plan.algorithm == "delayed":
         one = growth._replace(pause=0, one_at_a_time=True)
         outcome = grow(table, centres, memory, one, budget, phase="all rows", max_iter=plan.max_iter)
@@ -99,7 +103,7 @@ def _run(
     if plan.search in ("polish", "full"):
         search = Search(plan.lam, plan.search == "full", plan.order, plan.tol, plan.max_iter, plan.max_clusters)
         outcome = improve(table, outcome, memory, search, budget, rng)
-    return outcome
+    return outcome, memory
 
 
 def close(table: Table, mean: Array, memory: Memory, plan: Plan, trace: list[float], converged: bool) -> Fitted:

@@ -26,6 +26,8 @@ MOST_PAIRS = 3000
 
 _JUDGE = np.uint64(0xA5A5A5A5)
 _MIN_JUDGES = 8
+# Entries of a temporary when pairs of clusters are compared.
+_ENTRIES = 200_000
 
 
 class SplitRule(NamedTuple):
@@ -196,7 +198,7 @@ def paying_merges(
 def _cheap_pairs(table: Table, total: Array, mass: Array, lam: float) -> tuple[Array, Array]:
     K = mass.size
     pairs, rises = [np.empty((0, 2), np.intp)], [np.empty(0)]
-    step = max(1, 2_000_000 // total.size)
+    step = max(1, _ENTRIES // total.size)
     held = mass > 0
     for start in range(0, K, step):
         a = np.arange(start, min(start + step, K))

@@ -6,7 +6,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import assign, make_centres
-from kfree.inference.batch import BatchSettings, fit_batch
+from kfree.inference.batch import BatchSettings, fit_batch, start_on_samples
 from kfree.inference.init import global_centre
 from kfree.inference.loop import Budget
 from kfree.inference.table import Table, make_memory
@@ -52,7 +52,7 @@ def _open(table: Table, novel: Array, lam: float, room: float) -> Array:
     """Centres of the clusters that the rows beyond lam form among themselves."""
     weight = table.rows.weights(novel)
     sample = table.sample(novel, weight)
-    memory = make_memory(sample.n)
     start = make_centres(table.geometry, global_centre(sample))
     settings = BatchSettings(lam, 1e-3, 100, room, moves=True)
-    return fit_batch(sample, start, memory, settings, Budget()).state.centres.mean
+    centres, level = start_on_samples(sample, start, settings, Budget())
+    return fit_batch(sample, centres, level, make_memory(sample.n), settings, Budget()).state.centres.mean

@@ -96,7 +96,7 @@ def make_table(rows: Rows, geometry: Geometry, *, hashes: bool = True) -> Table:
 
 def _in_pieces(rows: Rows, span: slice, function: Callable[[Array, Array], Array], weight: Array) -> Array:
     """Evaluate a function of dense rows on a span, a piece at a time so that sparse rows stay small in memory."""
-    step = max(1, 4_000_000 // max(rows.p, 1))
+    step = max(1, 250_000 // max(rows.p, 1))
     pieces = []
     for start in range(span.start, span.stop, step):
         stop = min(start + step, span.stop)
