@@ -32,16 +32,14 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 def check_number(
     name: str, value: Any, *, above: float = -np.inf, least: float = -np.inf, integer: bool = False, hint: str = ""
-) -> float:
+) -> None:
     """A real (or integer) parameter in a range; NaN is never in it."""
-    kind = Integral if integer else Real
-    if not isinstance(value, kind) or isinstance(value, bool):
+    if not isinstance(value, Integral if integer else Real) or isinstance(value, bool):
         wanted = "an integer" if integer else "a number"
         raise TypeError(f"{name} must be {wanted}, got {type(value).__name__} {value!r}. {hint}".rstrip())
-    if not (value > above and value >= least):
+    if not (float(value) > above and float(value) >= least):
         bound = f"> {above:g}" if above > -np.inf else f">= {least:g}"
         raise ValueError(f"{name} must be {bound}, got {value!r}. {hint}".rstrip())
-    return value
 
 
 def check_finite(X: Any) -> None:

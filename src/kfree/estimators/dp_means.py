@@ -135,6 +135,9 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     array([ True])
     """
 
+    _model: Model
+    n_iter_: int
+
     def __init__(
         self,
         lam="auto",

@@ -108,9 +108,10 @@ def _nearest(table: Table, rows: Array, centres: Centres, lam: float) -> tuple[A
     labels = found.labels
     cost = own_cost(table, rows, centres, labels)
     scale = table.base[rows] + lam + centres.affine.size
-    close = np.flatnonzero(np.abs(table.excess(cost, lam, rows)) <= 1e-10 * scale) if np.isfinite(lam) else []
-    if len(close):
-        cost[close] = exact_own(table, rows[close], centres.mean, labels[close])
+    if np.isfinite(lam):
+        close = np.flatnonzero(np.abs(table.excess(cost, lam, rows)) <= 1e-10 * scale)
+        if close.size:
+            cost[close] = exact_own(table, rows[close], centres.mean, labels[close])
     return labels, cost
 
 
