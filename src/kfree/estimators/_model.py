@@ -17,8 +17,9 @@ from kfree.estimators._checks import (
 )
 from kfree.families import Array, Family, Geometry
 from kfree.inference.assign import Centres, assign, cost_matrix, make_centres
+from kfree.inference.auto import choose_lam
 from kfree.inference.fit import Fitted, Plan, fit
-from kfree.inference.init import covering_centres, global_centre, seeded_centres
+from kfree.inference.init import covering_centres, farthest_first, global_centre, seeded_centres
 from kfree.inference.loop import Budget
 from kfree.inference.stream import absorb
 from kfree.inference.table import Table, make_memory, make_table
@@ -65,18 +66,26 @@ class Problem(NamedTuple):
         """Resolve ``lam`` and ``init``."""
         centres = None if isinstance(init, str) else self._check_centres(init)
         if isinstance(lam, str):
-            from kfree.inference.auto import choose_lam
-
-            found = choose_lam(self.table, budget)
-            message = "" if found.n_groups > 1 else no_gap_message(found.suggestions)
-            mean = found.mean if centres is None else centres
-            if found.mean.shape[0] > most and centres is None:
-                mean = found.mean[: int(most)]
-            kind = init if isinstance(init, str) and init not in ("auto",) else mean
-            return Start(found.lam, kind, True, True, found.window, found.n_groups, message)
+            return self._auto(init, centres, most, budget)
         if centres is not None:
             return Start(float(lam), centres, True, False)
         return Start(float(lam), init, init in ("farthest_first", "k-means++"), False)
+
+    def _auto(self, init: Any, centres: Array | None, most: float, budget: Budget) -> Start:
+        """lam from the data, and the solution that comes with it unless the user wants another start."""
+        try:
+            found = choose_lam(self.table, budget)
+        except KeyboardInterrupt:
+            budget.interrupted = True
+            reach = float(farthest_first(self.table, 1)[0][0])
+            return Start(reach if 0 < reach < np.inf else 1.0, "mean", False, False)
+        message = ""
+        if found.n_groups == 1:
+            message = _TOO_SHORT if budget.spent else no_gap_message(found.suggestions)
+        start: Any = centres if centres is not None else init
+        if start is init and init == "auto":
+            start = found.mean[: int(min(most, found.mean.shape[0]))]
+        return Start(found.lam, start, True, True, found.window, found.n_groups, message)
 
     def _check_centres(self, init: Any) -> Array:
         centres = np.asarray(init, dtype=np.float64)
@@ -112,6 +121,12 @@ class Problem(NamedTuple):
         if start.init == "k-means++":
             return seeded_centres(self.table, start.lam, plan.max_clusters, rng)
         return global_centre(self.table)
+
+
+_TOO_SHORT = (
+    "max_time ran out while lam was chosen, before a gap between groups was found, so all rows are one cluster. "
+    "Raise max_time, or pass lam."
+)
 
 
 def no_gap_message(suggestions: Any) -> str:

@@ -373,7 +373,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         if self.algorithm in ("batch", "delayed"):
             order = "content"  # the row moves of a stronger search must not bring back the order of the rows
         most = np.inf if self.max_clusters is None else self.max_clusters
-        return Plan(start.lam, self.algorithm, search, order, self.tol, self.max_iter, most, start.given)
+        return Plan(start.lam, self.algorithm, search, order, self.tol, self.max_iter, most, start.given, start.price)
 
     def _best_of(self, problem: Problem, start: Start, budget: Budget) -> Fitted:
         plan = self._plan(start)

@@ -9,6 +9,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.curve import FINE_UP_TO, MOST_CLUSTERS, Curve, Solution
 from kfree.inference.loop import Budget
+from kfree.inference.path import envelope_windows
 from kfree.inference.pilot import Pilot, draw_pilot
 from kfree.inference.table import Table
 from kfree.inference.valleys import count_groups
@@ -84,21 +85,9 @@ def _most_groups(pilot: Pilot, curve: Curve, budget: Budget) -> tuple[int, int]:
 
 def _windows(curve: Curve) -> list[Window]:
     """Windows of the K >= 2 that are best for some lam: the vertices of the lower convex envelope of I(K)."""
-    ks, inertia = curve.ks, curve.inertia
-    hull: list[int] = []
-    for i in range(ks.size):
-        while len(hull) > 1 and (inertia[i] - inertia[hull[-2]]) * (ks[hull[-1]] - ks[hull[-2]]) <= (
-            inertia[hull[-1]] - inertia[hull[-2]]
-        ) * (ks[i] - ks[hull[-2]]):
-            hull.pop()
-        hull.append(i)
-    slope = -np.diff(inertia[hull]) / np.diff(ks[hull])
-    floor = 1e-9 * max(slope.max(initial=0.0), 0.0)  # what is below it is rounding, or the prior's charge
-    return [
-        Window(int(ks[hull[v]]), float(slope[v]), float(slope[v - 1]))
-        for v in range(1, len(hull) - 1)
-        if slope[v] > floor
-    ]
+    ends = envelope_windows(curve.ks, curve.inertia)
+    floor = 1e-9 * max(np.nanmax(ends[1:, 1], initial=0.0), 0.0)  # below it is rounding, or the prior's charge
+    return [Window(int(K), float(lo), float(hi)) for K, (lo, hi) in zip(curve.ks, ends) if lo > floor and hi < np.inf]
 
 
 def _best_window(windows: list[Window], groups: int, seen_at: int) -> Window:

@@ -18,7 +18,7 @@ MOST_ENTRIES, ENOUGH_CLUSTERS = 400_000, 32
 #: The grid is fine up to here and coarse above it.
 FINE_UP_TO, FINE, COARSE_FORWARD, COARSE_BACKWARD = 64, 1.15, 1.5, 1.2
 #: Passes after centres were added (up to FINE_UP_TO, above), and after merges.
-PASSES_FORWARD, PASSES_ABOVE, PASSES_BACKWARD = 3, 2, 2
+PASSES_FORWARD, PASSES_ABOVE, PASSES_BACKWARD = 3, 2, 4
 #: Candidates for each new centre, for K up to ...
 CANDIDATES = ((16, 8), (64, 4), (np.inf, 2))
 #: Pairs whose merge is evaluated exactly before the cheapest is made.
@@ -33,7 +33,7 @@ class Solution(NamedTuple):
     mean: Array  # (K, p) centres, smoothed
     labels: Array  # (m,) int32
     cost: Array  # (m,) divergence of each row from the centre of its label
-    inertia: float  # I(K): weighted costs and the prior's share
+    inertia: float  # I(K), without the prior's share: that would be a charge on every cluster beside lam
 
 
 def _costs(pilot: Pilot, mean: Array) -> Array:
@@ -57,7 +57,7 @@ def settle(pilot: Pilot, mean: Array, passes: int) -> Solution:
             labels = (np.cumsum(held) - 1).astype(np.int32)[labels]
         mean = table.geometry.centre(total[held], mass[held])
     cost = pilot.own_cost(slice(0, table.n), make_centres(table.geometry, mean), labels)
-    inertia = float(table.rows.weight @ cost + table.geometry.prior_cost(mean).sum())
+    inertia = float((table.rows.weight * cost).sum())
     return Solution(mean, labels, cost, inertia)
 
 

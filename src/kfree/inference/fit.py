@@ -6,13 +6,18 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, assign, loosen, make_centres
-from kfree.inference.batch import BatchSettings, fit_batch, start_on_samples
+from kfree.inference.batch import BatchSettings, fit_batch, levels, start_on_samples
 from kfree.inference.collapsed import fit_collapsed
 from kfree.inference.grow import Growth, grow, penalised
 from kfree.inference.loop import Budget, Outcome
 from kfree.inference.search import Search, improve
 from kfree.inference.serial import Sweep, fit_serial
 from kfree.inference.table import Memory, Table, make_memory
+
+#: Above this many rows a stronger search for a price is made on a sample.
+SEARCH_UP_TO = 100_000
+#: A search that ends with more than this many times the clusters of a price's own solution has run away.
+RUNAWAY = 1.25
 
 ALGORITHMS = ("batch", "serial", "delayed", "collapsed")
 SEARCHES = ("auto", "points", "polish", "full")
@@ -29,6 +34,7 @@ class Plan(NamedTuple):
     max_iter: int
     max_clusters: float
     given_start: bool = False  # the start is more than the global centre: batch takes no samples to find one
+    price: bool = False  # lam was found together with the start, as a price: its number of clusters is meant
 
 
 class Fitted(NamedTuple):
@@ -77,6 +83,8 @@ def _run(
     level = None
     if sampled:
         centres, level = start_on_samples(table, centres, settings, budget)
+    elif plan.price and plan.search == "full" and table.n > SEARCH_UP_TO:
+        centres = _search_sample(table, centres, plan, budget, rng)
     memory = make_memory(table.n)
     if plan.algorithm == "batch":
         outcome = fit_batch(table, centres, level, memory, settings, budget)
@@ -100,10 +108,34 @@ def _run(
             tol=plan.tol,
             max_iter=plan.max_iter,
         )
-    if plan.search in ("polish", "full"):
-        search = Search(plan.lam, plan.search == "full", plan.order, plan.tol, plan.max_iter, plan.max_clusters)
-        outcome = improve(table, outcome, memory, search, budget, rng)
+    if plan.search in ("polish", "full") and not (plan.price and table.n > SEARCH_UP_TO):
+        outcome = _search(table, outcome, memory, plan, budget, rng)
     return outcome, memory
+
+
+def _search(
+    table: Table, outcome: Outcome, memory: Memory, plan: Plan, budget: Budget, rng: np.random.Generator
+) -> Outcome:
+    """Stronger search; with a price that came with its number of clusters, splits may not run away from it."""
+    search = Search(plan.lam, plan.search == "full", plan.order, plan.tol, plan.max_iter, plan.max_clusters)
+    if not (plan.price and search.splits):
+        return improve(table, outcome, memory, search, budget, rng)
+    most = int(RUNAWAY * outcome.state.centres.mean.shape[0]) + 1
+    found = improve(table, outcome, memory, search._replace(max_clusters=min(most, plan.max_clusters)), budget, rng)
+    if found.state.centres.mean.shape[0] < most or budget.spent:
+        return found
+    memory.low[:] = -np.inf  # the price was too low for what a better search can do: keep to moves of rows and merges
+    return improve(table, outcome, memory, search._replace(splits=False), budget, rng)
+
+
+def _search_sample(table: Table, centres: Centres, plan: Plan, budget: Budget, rng: np.random.Generator) -> Centres:
+    """Search on the largest sample at its share of the price: moves of whole clusters need no more rows."""
+    *_, sample = levels(table)
+    share = sample.rows.total_weight() / table.rows.total_weight()
+    plan = plan._replace(lam=plan.lam * share)
+    memory, growth = make_memory(sample.n), Growth(plan.lam, plan.tol, plan.max_clusters)
+    outcome = grow(sample, centres, memory, growth, budget, phase="sample", max_iter=plan.max_iter)
+    return _search(sample, outcome, memory, plan, budget, rng).state.centres
 
 
 def close(table: Table, mean: Array, memory: Memory, plan: Plan, trace: list[float], converged: bool) -> Fitted:

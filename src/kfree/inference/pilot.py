@@ -24,6 +24,9 @@ _GAP_ROWS = 2000
 # Sparse rows with more entries than this are not dithered, for that would fill them.
 _MOST_FILLED = 2_000_000
 
+# Rows up to which integer weights are spelled out as copies.
+_MOST_COPIES = 200_000
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -74,7 +77,7 @@ def draw_pilot(table: Table) -> Pilot:
     n_distinct = np.unique(table.hashes[index]).size
     scale = table.rows.total_weight() / index.size
     family, anchor = table.geometry.family, table.geometry.anchor
-    eta = SMOOTHING if family.smoothable else 0.0
+    eta = 0.0 if family.translates or not family.smoothable else SMOOTHING  # only centres on a boundary exclude
     geometry = Geometry(family, anchor, eta, anchor if eta else None)
     if family.translates and (not sp.issparse(rows.X) or rows.n * rows.p <= _MOST_FILLED):
         stats = _dither(rows.dense(slice(0, rows.n)), ticket)
@@ -101,6 +104,9 @@ def _draw(table: Table, most: int) -> tuple[Array, Array, Array]:
     weight = table.rows.weights(slice(0, table.n))
     index = np.flatnonzero(weight > 0)
     index = index[np.lexsort((weight[index], table.hashes[index]))]
+    if table.rows.weight.size and (weight == np.rint(weight)).all() and weight.sum() <= _MOST_COPIES:
+        index = np.repeat(index, weight[index].astype(np.intp))  # an integer weight is so many rows
+        weight = np.ones(table.n)
     hashes, weight = table.hashes[index], weight[index]
     start = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
     copy = np.arange(index.size) - np.repeat(start, np.diff(np.append(start, index.size)))
