@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import kfree.inference.serial as serial
 from helpers import BREGMAN, NAMES, draw_rows, make
 from kfree.families import Geometry
 from kfree.inference.assign import make_centres
 from kfree.inference.collapsed import move_rows
 from kfree.inference.grow import Grown, Growth, _pass, update
+from kfree.inference.serial import Sweep, Swept
+from kfree.inference.serial import _pass as serial_pass
 from kfree.inference.table import make_memory, make_table
 from kfree.rows import DenseRows, set_span_threads
 from slow_twins import Slow, orders, same_partition
@@ -39,38 +40,40 @@ def lam_of(slow, share):
 
 @pytest.mark.parametrize("eta", [0.0, 0.3])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("block", [1, 7, 40])
-def test_serial_in_blocks_equals_one_row_at_a_time(name, block, eta):
+@pytest.mark.parametrize("piece", [1, 5, 32])
+def test_serial_evaluated_together_equals_one_row_at_a_time(name, piece, eta, monkeypatch):
     family = make(name)
     if eta and not family.smoothable:
         pytest.skip("cosine has no prior")
+    monkeypatch.setattr("kfree.inference.grow.FIRST_PIECE", piece)
     x = draw_rows(name, 40, 3, seed=1)
     weight = np.random.default_rng(0).integers(1, 4, size=40).astype(float)
     table, shift, mean = table_of(family, x, weight, eta)
     slow = Slow(family, x, 1.0, weight, eta, mean)
     slow.lam = lam_of(slow, 0.2)
-    memory, centres = make_memory(40), make_centres(table.geometry, (mean - shift)[None])
+    memory = make_memory(40)
+    state = Swept(make_centres(table.geometry, (mean - shift)[None]), np.random.default_rng(0))
+    opened = 0
     for order, (labels, means) in zip(orders(40, 4), slow.serial(orders(40, 4))):
-        sweep = serial.Sweep(slow.lam, order, 0.0, block=block)
-        centres, _ = serial.sweep_once(table, centres, memory, sweep, order)
-        total, mass = table.rows.sums(memory.labels, len(centres.mean))
-        centres = update(table, centres, total, mass, memory)
+        state, info = serial_pass(table, state, memory, Sweep(slow.lam, order, 0.0))
+        opened += info.opened
         assert_array_equal(memory.labels, labels)
-        assert_allclose(centres.mean + shift, means, rtol=1e-10, atol=1e-12)
+        assert_allclose(state.centres.mean + shift, means, rtol=1e-10, atol=1e-12)
+    assert opened > 0
 
 
-def test_serial_gives_bitwise_equal_centres_for_any_block_size():
+def test_serial_gives_bitwise_equal_centres_for_any_piece_and_span(monkeypatch):
     x = np.random.default_rng(0).normal(size=(3000, 5))
     results = []
-    for block in (None, 1, 64, 999, 3000):
-        table, _shift, _ = table_of(make("sqeuclidean"), x)
-        memory, centres = make_memory(3000), make_centres(table.geometry, np.zeros((1, 5)))
-        order = orders(3000, 1)[0]
+    for piece, largest in ((32, 32768), (1, 1), (7, 64), (500, 500)):
+        monkeypatch.setattr("kfree.inference.grow.FIRST_PIECE", piece)
+        monkeypatch.setattr("kfree.inference.grow.LARGEST_PIECE", largest)
+        table, _, _ = table_of(make("sqeuclidean"), x)
+        memory, order = make_memory(3000), orders(3000, 1)[0]
+        state = Swept(make_centres(table.geometry, np.zeros((1, 5))), np.random.default_rng(0))
         for _ in range(3):
-            centres, _ = serial.sweep_once(table, centres, memory, serial.Sweep(9.0, order, 0.0, block=block), order)
-            total, mass = table.rows.sums(memory.labels, len(centres.mean))
-            centres = update(table, centres, total, mass, memory)
-        results.append((memory.labels.copy(), centres.mean))
+            state, _ = serial_pass(table, state, memory, Sweep(9.0, order, 0.0))
+        results.append((memory.labels.copy(), state.centres.mean))
     for labels, mean in results[1:]:
         assert_array_equal(labels, results[0][0])
         assert_array_equal(mean, results[0][1])

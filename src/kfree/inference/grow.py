@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, Sums, assign, exact_costs, loosen, make_centres, nearest
+from kfree.inference.assign import Centres, Sums, assign, exact_costs, loosen, make_centres, nearest_spread
 from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
@@ -18,8 +18,8 @@ from kfree.kernels import kernels
 PAUSE = 2
 #: A row within this multiple of the threshold of a centre opened in the same pass does not open another.
 EXCLUSION = 2.0
-# Rows compared with each other in one piece when openers are chosen.
-_PIECE = 32
+#: Rows that are compared with the centres chosen so far in one piece: at first, and at most, while few are chosen.
+FIRST_PIECE, LARGEST_PIECE = 32, 32768
 
 
 class Grown(NamedTuple):
@@ -100,20 +100,24 @@ def choose_openers(table: Table, memory: Memory, growth: Growth, K: int) -> Arra
 def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Array:
     """Positions of the rows that are beyond their threshold of every row chosen before them.
 
-    The sequential rule, evaluated in pieces: a piece is compared with all centres chosen so far in one product,
-    and its survivors with each other.
+    The sequential rule, evaluated in pieces: a piece is compared with all centres chosen so far in one product, and
+    its survivors with each other. Pieces grow while few survive; the result is the same for any size.
     """
     threshold = np.broadcast_to(np.asarray(threshold, dtype=float), rows.shape)
     unit = table.unit[rows] if table.unit.size else np.ones(rows.size)
     chosen: list[int] = []
     means = table.singletons(rows[:0])
-    start = 0
+    start, size = 0, FIRST_PIECE
     while start < rows.size:
-        piece = np.arange(start, min(start + _PIECE, rows.size))
-        start = piece[-1] + 1
+        piece = np.arange(start, min(start + size, rows.size))
         if len(means):
             cost = nearest_cost(table, rows[piece], make_centres(table.geometry, means), threshold[piece] / unit[piece])
             piece = piece[unit[piece] * cost > threshold[piece]]
+        if piece.size > 2 * FIRST_PIECE:  # too many to compare with each other: take the first of them
+            piece = piece[: 2 * FIRST_PIECE]
+            start, size = int(piece[-1]) + 1, max(FIRST_PIECE, size // 2)
+        else:
+            start, size = start + size, min(LARGEST_PIECE, 2 * size)
         fresh = table.singletons(rows[piece])
         costs = unit[piece][:, None] * exact_costs(table, rows[piece], fresh)
         taken: list[int] = []
@@ -127,7 +131,7 @@ def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Arr
 
 def nearest_cost(table: Table, rows: Array, centres: Centres, threshold: Array | float) -> Array:
     """Least divergence of each row from the centres, exact where it comes near ``threshold``."""
-    found, _ = nearest(table, rows, centres)
+    found = nearest_spread(table, rows, centres)
     cost = table.base[rows] + found.least
     close = np.flatnonzero(~(np.abs(cost - threshold) > 2 * found.slack))
     if close.size:
