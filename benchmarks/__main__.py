@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.data import ROOT
+from benchmarks.measure import warm_up
 from benchmarks.report import Settings, render, write_index
 from benchmarks.tables import NAMES, make
 
@@ -29,6 +30,7 @@ def main(arguments=None):
     out = options.out or ROOT / ("build/benchmarks" if options.quick else "docs/benchmarks")
     out.mkdir(parents=True, exist_ok=True)
     settings = Settings(options.quick, not options.no_rivals, 1 if options.quick else options.repeats, out)
+    warm_up()
     for name in options.tables or NAMES:
         page = render(make(name, settings), options.quick)
         print(page, flush=True)

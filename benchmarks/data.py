@@ -83,10 +83,15 @@ def digits():
 def scrna(genes=500):
     """Single cells of five lines: counts of the genes that vary most (variance of the log of the normalised ones)."""
     X, truth = sp.load_npz(FOLDER / "scrna_5lines.npz").astype(float).toarray(), _arrays("scrna_5lines")["y"]
-    size = X.sum(axis=1, keepdims=True)
-    spread = np.log1p(X / size * np.median(size)).var(axis=0)
+    spread = np.log1p(equal_depth(X)).var(axis=0)
     chosen = np.sort(np.argsort(-spread, kind="stable")[:genes])
     return Case("scrna_5lines", np.ascontiguousarray(X[:, chosen]), truth, 5)
+
+
+def equal_depth(X):
+    """Rows scaled to the median total."""
+    total = X.sum(axis=1, keepdims=True)
+    return X / total * np.median(total)
 
 
 def scenes():

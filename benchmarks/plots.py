@@ -18,6 +18,13 @@ def panels(count, width=4.6, height=3.6):
     return figure, list(axes[0])
 
 
+def log_ticks(ax, sizes):
+    """A logarithmic axis with the sizes themselves as labels."""
+    ax.set_xscale("log")
+    ax.set_xticks(sizes, [f"{size:g}" if size < 10_000 else f"{size / 1e6:g}M" for size in sizes])
+    ax.minorticks_off()
+
+
 def save(figure, path):
     """Write a picture that is the same for the same figures."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -34,6 +34,9 @@ NOTES = [
     "Rivals see counts as square roots of frequencies, reduced to 50 dimensions; rows that HDBSCAN calls noise "
     "count as one cluster of their own for ARI, not in K.",
     "pendigits / 25, digits / 16, hipc_flow arcsinh(x / 150), scRNA: the 500 most variable genes, KL with smoothing 1.",
+    "scRNA hangs on the choice of genes: ranked by the variance of log counts of equal depth (here), of log raw "
+    "counts, of raw counts or of counts of equal depth, KL gave ARI 1.00, 0.68, 0.68, 0.65. Poisson on raw counts "
+    "sees the depth of the cells, which differs 20-fold; equal depth: rows scaled to the median total.",
 ]
 
 
@@ -71,7 +74,9 @@ def cases(settings):
             yield load(), "sqeuclidean", {}
     if data.has("scrna_5lines"):
         yield data.scrna(), "kl", {"smoothing": 1.0}
-        yield data.scrna(), "poisson", {}
+        cells = data.scrna()
+        yield cells, "poisson", {}
+        yield cells._replace(name="scrna_5lines, equal depth", X=data.equal_depth(cells.X)), "poisson", {}
 
 
 def measure(case, divergence, options, settings):

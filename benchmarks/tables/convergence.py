@@ -19,8 +19,9 @@ TEXT = (
     "divergences from the clusters' own means plus lam K, computed from the labels in the same way for all."
 )
 NOTES = [
-    "Sparse counts: KL divergence with smoothing 1, KMeans on square roots of frequencies (also sparse); pdc-dp-means "
-    "has neither KL nor sparse input. The objective is the KL one for both.",
+    "Sparse counts: KL divergence with smoothing 1, KMeans on square roots of frequencies (also sparse); "
+    "pdc-dp-means has neither KL nor sparse input. The objective is the KL one for both. When this table was set "
+    "up, smoothing 0.2 did not end within 100 s (K 172, NMI 0.946) and 5 gave K 50, NMI 0.996.",
     "pdc-dp-means starts from one random row, as in its own example; its published wheel fails in every pass to "
     "relocate empty clusters and goes on, the messages are switched off.",
 ]
@@ -74,19 +75,18 @@ def sparse_lines(case, settings):
 
 
 def marks(rows):
-    """The promises, each in its worst case over the dense sets."""
+    """The promises, each in its worst case over the sets."""
     found = []
     for who, promised in (("pdc-dp-means", 10.0), ("KMeans, true K", 2.0)):
         theirs = [(row, position) for position, row in enumerate(rows) if row[2] == who]
         if not theirs:
             continue
         mine = [max(p for p in range(position + 1) if rows[p][2] == "kfree") for _, position in theirs]
+        gaps = [rows[m][7] - row[7] for m, (row, _) in zip(mine, theirs)]
         found += [
             Mark(f"times faster than {who}, least", min(row[4] for row, _ in theirs), promised),
-            Mark(
-                f"NMI minus that of {who}, least", min(rows[m][7] - row[7] for m, (row, _) in zip(mine, theirs)), -0.001
-            ),
-            Mark(f"objective of {who} over kfree's, least", min(row[8] for row, _ in theirs), 0.9999),
+            Mark(f"NMI minus that of {who}, least", round(min(gaps), 4), 0.0),
+            Mark(f"objective of {who} over kfree's, least", round(min(row[8] for row, _ in theirs), 5), 1.0),
         ]
     return found
 
