@@ -9,10 +9,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from threading import local
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
@@ -20,12 +21,18 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 _chosen = local()
 
 
+@cache
+def _libraries() -> ThreadpoolController:
+    """The thread pools of the libraries loaded when first asked; to look for them takes milliseconds."""
+    return ThreadpoolController()
+
+
 def n_threads() -> int:
     """Threads to use: what OpenMP and BLAS are limited to (``threadpoolctl``, ``OMP_NUM_THREADS``), or the cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     limits = [int(wanted)] if wanted.isdigit() and int(wanted) > 0 else []
-    limits += [library["num_threads"] for library in threadpool_info() if library["user_api"] == "openmp"]
+    limits += [library["num_threads"] for library in _libraries().info() if library["user_api"] == "openmp"]
     return max(1, min([cores, *limits]))
 
 
@@ -36,7 +43,7 @@ def set_span_threads(count: int | None = None) -> Iterator[None]:
     _chosen.count = count or n_threads()
     try:
         # spans are what runs in parallel; BLAS threads below them would only fight for the cores
-        with threadpool_limits(1, user_api="blas"):
+        with _libraries().limit(limits=1, user_api="blas"):
             yield
     finally:
         _chosen.count = before
