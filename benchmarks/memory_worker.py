@@ -1,18 +1,19 @@
 """Run in a fresh process: how much a fit needs beyond its data. Prints JSON."""
 
 import json
-import resource
 import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 
 from kfree import DPMeans
 
 
-def peak_rss():
-    """Largest resident size so far, in bytes."""
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def resident(field):
+    """A resident size of this process in bytes: VmRSS now, VmHWM the largest (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 def main(path, lam, traced):
@@ -25,9 +26,10 @@ def main(path, lam, traced):
         model = DPMeans(lam).fit(X)
         beyond = tracemalloc.get_traced_memory()[1]
     else:
-        before = peak_rss()
+        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far, which is the parent's at first
+        before = resident("VmRSS")
         model = DPMeans(lam).fit(X)
-        beyond = peak_rss() - before
+        beyond = resident("VmHWM") - before
     print(json.dumps({"bytes": beyond, "n_clusters": model.n_clusters_, "n_iter": model.n_iter_}))
 
 
