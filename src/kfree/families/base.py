@@ -127,6 +127,10 @@ class Family(ABC):
     def mean(self, theta: Array) -> Array:
         """Gradient of psi, the inverse of natural, (K, p)."""
 
+    def psi_at(self, mean: Array, theta: Array) -> Array:
+        """psi of the natural parameters of means, (K,); for families where the means give it more easily."""
+        return self.psi(theta)
+
     def divergence(self, stats: Array, mean: Array) -> Array:
         """D(stats, mean), broadcasting over leading axes; the decisive formula, in float64."""
         theta = self.natural(mean)

@@ -68,6 +68,10 @@ class KL(Separable):
         """Log of the sum of exponentials, 0 on the simplex."""
         return logsumexp(theta, axis=-1)
 
+    def psi_at(self, mean: Array, theta: Array) -> Array:
+        """Log of the sum: 0 but for rounding."""
+        return np.log(mean.sum(axis=-1))
+
     def natural(self, mean: Array) -> Array:
         """Logarithm of the mean."""
         return _log(mean)

@@ -1,6 +1,7 @@
 """A family bound to one data set: the reference point all costs are relative to, and the smoothing prior."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Geometry:
         anchor = self.family.natural(self.anchor[None])
         theta = self.family.natural(mean)
         coef = theta - anchor
-        psi, psi_anchor = self.family.psi(theta), self.family.psi(anchor)
+        psi, psi_anchor = self.family.psi_at(mean, theta), self.family.psi_at(self.anchor[None], anchor)
         return Affine(coef, psi - psi_anchor, float(np.abs(psi).max(initial=0.0) + np.abs(psi_anchor).max()))
 
     def divergence(self, stats: Array, mean: Array) -> Array:
@@ -54,6 +55,13 @@ class Geometry:
             return np.zeros(mean.shape[:-1])
         return self.eta * self.family.divergence(self.prior_mean, mean)
 
+    def prior_costs(self, mean: Array, affine: Affine) -> Array:
+        """The same from the product form of the centres, which takes no logarithms."""
+        if self.eta == 0 or self.prior_mean is None:
+            return np.zeros(mean.shape[0])
+        base = self.family.divergence(self.prior_mean, self.anchor)
+        return self.eta * np.maximum(base + affine.offset - affine.coef @ self.prior_mean, 0.0)
+
     def singleton_centre(self, stats: Array, weight: Array) -> Array:
         """Centres of clusters that hold one row each."""
         return self.centre(stats * weight[..., None], weight)
@@ -64,6 +72,12 @@ class Geometry:
             return np.zeros(stats.shape[:-1])
         alone = self.singleton_centre(stats, weight)
         return weight * self.family.divergence(stats, alone) + self.prior_cost(alone)
+
+    def singleton_terms(self, stats: Array, prior: Array, weight: float) -> Array:
+        """The same column by column, for entries of rows and of the prior mean that belong together."""
+        family: Any = self.family
+        alone = family.centre((weight * stats + self.eta * prior)[None], np.array([weight + self.eta]))[0]
+        return weight * family.terms(stats, alone) + self.eta * family.terms(prior, alone)
 
     def join_cost(self, total_a: Array, mass_a: Array, total_b: Array, mass_b: Array) -> Array:
         """G_ab - G_a - G_b: rise of the objective, penalty apart, when clusters a and b become one.

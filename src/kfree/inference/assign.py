@@ -189,10 +189,11 @@ def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: M
         d psi_k - <x, d theta_k>  >=  d psi_k - <mu_a, d theta_k> - R_a |d theta_k|,
 
     with R_a the largest distance of a's rows from mu_a: exact for every affine cost, no triangle inequality.
-    New centres are evaluated for all rows.
+    New centres are evaluated for all rows. Where the centres outweigh the rows this would cost more than it saves,
+    and nothing is known afterwards.
     """
     K_old, K = len(kept), after.mean.shape[0]
-    if K_old == 0 or memory.labels.size == 0 or memory.labels[0] < 0:
+    if K_old == 0 or memory.labels.size == 0 or memory.labels[0] < 0 or after.mean.size > table.rows.entries:
         memory.low[:] = -np.inf
         return
     radius = _radius(table, before.mean[kept], memory, K_old)

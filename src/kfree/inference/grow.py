@@ -79,7 +79,7 @@ def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[G
 def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
     """The objective of an assignment: costs, the prior's share, and lam for every cluster that holds weight."""
     held = sums.mass > 0
-    prior = float(table.geometry.prior_cost(centres.mean[held]).sum()) if table.geometry.eta else 0.0
+    prior = float(table.geometry.prior_costs(centres.mean, centres.affine)[held].sum())
     penalty = lam * held.sum() if np.isfinite(lam) else 0.0
     return sums.cost + prior + float(penalty)
 

@@ -21,8 +21,8 @@ TRIALS = 4
 STEPS = 4
 #: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
 STRAYS = 0.02
-#: Merges compare all pairs; above this many clusters they are left out.
-MOST_PAIRS = 3000
+#: Others that a cluster may be merged with: its closest ones.
+NEIGHBOURS = 8
 
 _JUDGE = np.uint64(0xA5A5A5A5)
 _MIN_JUDGES = 8
@@ -173,7 +173,7 @@ def paying_merges(
 ) -> list[tuple[int, int]]:
     """Pairs of clusters whose union raises the costs by less than lam, cheapest first, each cluster once."""
     K = centres.mean.shape[0]
-    if K < 2 or K > MOST_PAIRS:
+    if K < 2:
         return []
     total, mass = table.rows.sums(memory.labels, K)
     pairs, rises = _cheap_pairs(table, total, mass, lam)
@@ -196,22 +196,35 @@ def paying_merges(
 
 
 def _cheap_pairs(table: Table, total: Array, mass: Array, lam: float) -> tuple[Array, Array]:
-    K = mass.size
-    pairs, rises = [np.empty((0, 2), np.intp)], [np.empty(0)]
-    step = max(1, _ENTRIES // total.size)
-    held = mass > 0
-    for start in range(0, K, step):
-        a = np.arange(start, min(start + step, K))
-        first, second = np.repeat(a, K), np.tile(np.arange(K), a.size)
-        keep = (first < second) & held[first] & held[second]
-        first, second = first[keep], second[keep]
-        if not first.size:
-            continue
-        rise = table.geometry.join_cost(total[first], mass[first], total[second], mass[second])
-        cheap = rise < lam
-        pairs.append(np.stack([first[cheap], second[cheap]], axis=1))
-        rises.append(rise[cheap])
-    return np.concatenate(pairs), np.concatenate(rises)
+    """Pairs of clusters whose union raises the costs by less than lam, among the closest of each, and the rises."""
+    pairs = _close_pairs(table, total, mass)
+    rises = np.empty(len(pairs))
+    step = max(1, _ENTRIES // total.shape[1])
+    for start in range(0, len(pairs), step):
+        a, b = pairs[start : start + step].T
+        rises[start : start + step] = table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
+    cheap = rises < lam
+    return pairs[cheap], rises[cheap]
+
+
+def _close_pairs(table: Table, total: Array, mass: Array) -> Array:
+    """For each cluster the NEIGHBOURS others that W_a W_b / (W_a + W_b) times the lesser divergence puts closest.
+
+    It is the rise itself for squared distances, and one product for all pairs.
+    """
+    held = np.flatnonzero(mass > 0)
+    mean, weight = table.geometry.centre(total[held], mass[held]), mass[held]
+    affine, base = table.geometry.affine(mean), table.geometry.from_anchor(mean)
+    found = []
+    for start in range(0, held.size, 64):
+        some = np.arange(start, min(start + 64, held.size))
+        to_others = base[some, None] + affine.offset - mean[some] @ affine.coef.T
+        from_others = base + affine.offset[some, None] - affine.coef[some] @ mean.T
+        score = np.minimum(to_others, from_others) / (1 / weight[some, None] + 1 / weight)
+        score[some - start, some] = np.inf
+        nearest = np.argsort(score, axis=1, kind="stable")[:, : min(NEIGHBOURS, held.size - 1)]
+        found.append(np.stack([np.repeat(some, nearest.shape[1]), nearest.ravel()], axis=1))
+    return held[np.unique(np.sort(np.concatenate(found), axis=1), axis=0)]
 
 
 def apply_moves(

@@ -1,6 +1,5 @@
 """Rows together with what does not change during a fit, and what is remembered of each row."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -79,29 +78,19 @@ def make_table(rows: Rows, geometry: Geometry, *, hashes: bool = True) -> Table:
     n = rows.n
     base, content = np.empty(n), np.empty(n if hashes else 0, np.uint64)
     unit = np.minimum(rows.weight, 1.0) if rows.weight.size and rows.weight.min() < 1 else np.empty(0)
-    alone = np.empty(n if geometry.eta else 0)
+    alone = np.empty(n if geometry.eta and hashes else 0)
 
     def fill(span: slice) -> None:
         base[span] = rows.base(span, geometry)
         if hashes:
             content[span] = rows.hash(span)
-        if geometry.eta:
+        if alone.size:
             weight = unit[span] if unit.size else np.ones(span.stop - span.start)
-            alone[span] = _in_pieces(rows, span, lambda piece, w: geometry.singleton_cost(piece, w), weight)
+            alone[span] = rows.singleton_cost(span, geometry, weight)
 
     for _ in rows.each(fill):
         pass
     return Table(rows, geometry, base, content, unit, alone)
-
-
-def _in_pieces(rows: Rows, span: slice, function: Callable[[Array, Array], Array], weight: Array) -> Array:
-    """Evaluate a function of dense rows on a span, a piece at a time so that sparse rows stay small in memory."""
-    step = max(1, 250_000 // max(rows.p, 1))
-    pieces = []
-    for start in range(span.start, span.stop, step):
-        stop = min(start + step, span.stop)
-        pieces.append(function(rows.dense(slice(start, stop)), weight[start - span.start : stop - span.start]))
-    return np.concatenate(pieces)
 
 
 class Memory(NamedTuple):

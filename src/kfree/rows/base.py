@@ -13,7 +13,8 @@ from kfree.rows.threads import in_order
 SPAN = 16384
 
 T = TypeVar("T")
-_NONE = np.empty(0)
+# Entries of rows made dense at a time.
+_ENTRIES = 250_000
 
 
 class Nearest(NamedTuple):
@@ -71,6 +72,19 @@ class Rows(ABC):
     @abstractmethod
     def base(self, rows: slice, geometry: Geometry) -> Array:
         """D(x, anchor)."""
+
+    def singleton_cost(self, rows: slice, geometry: Geometry, weight: Array) -> Array:
+        """What clusters of one row each cost besides lam; a piece at a time."""
+        step = max(1, _ENTRIES // max(self.p, 1))
+        starts = range(rows.start, rows.stop, step)
+        pieces = [slice(start, min(start + step, rows.stop)) for start in starts]
+        weights = [weight[piece.start - rows.start : piece.stop - rows.start] for piece in pieces]
+        return np.concatenate([geometry.singleton_cost(self.dense(i), w) for i, w in zip(pieces, weights)])
+
+    @property
+    @abstractmethod
+    def entries(self) -> int:
+        """Stored entries: what one pass reads."""
 
     @abstractmethod
     def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> Array | int:

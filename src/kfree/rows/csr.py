@@ -71,6 +71,25 @@ class CsrRows(Rows):
         stored = np.bincount(owner, weights=full[part.indices], minlength=part.shape[0])
         return np.where(stored < full.sum(), np.inf, np.maximum(zeros.sum() + by_row, 0.0))
 
+    @property
+    def entries(self) -> int:
+        """Stored entries: what one pass reads."""
+        return int(self.X.nnz)
+
+    def singleton_cost(self, rows: slice, geometry: Geometry, weight: Array) -> Array:
+        """What clusters of one row each cost besides lam: as ``base``, if all weigh the same."""
+        if geometry.prior_mean is None or (weight != weight[0]).any():
+            return super().singleton_cost(rows, geometry, weight)
+        part, w = self.X[rows], float(weight[0])
+        values = part.data.astype(np.float64)
+        if self.scale.size:
+            values = values * np.repeat(self.scale[rows], np.diff(part.indptr))
+        zeros = geometry.singleton_terms(np.zeros(self.p), geometry.prior_mean, w)
+        prior = geometry.prior_mean[part.indices]
+        correction = geometry.singleton_terms(values, prior, w) - zeros[part.indices]
+        owner = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        return zeros.sum() + np.bincount(owner, weights=correction, minlength=part.shape[0])
+
     def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> Array:
         index, X = self._index(rows), self.X
         coef_t, offset = affine.transposed(dtype, _PAD // np.dtype(dtype).itemsize)

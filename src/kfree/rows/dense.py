@@ -58,6 +58,11 @@ class DenseRows(Rows):
             return factor * self.distance(rows, np.zeros(rows.stop - rows.start, np.int32), geometry.anchor[None])
         return geometry.divergence(self.dense(rows), geometry.anchor)
 
+    @property
+    def entries(self) -> int:
+        """Stored entries: what one pass reads."""
+        return self.n * self.p
+
     def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> int:
         X, index, scale = self._window(rows)
         coef = np.ascontiguousarray(affine.coef, dtype=dtype)
