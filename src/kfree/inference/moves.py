@@ -12,6 +12,7 @@ from kfree.families import Array
 from kfree.inference.assign import Centres, make_centres, own_cost
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
+from kfree.rows.threads import in_order
 
 #: Between-sides share of the variance at which a split is clear: 0.64 for a halved Gaussian, 0.8 for two 4 sd apart.
 CLARITY = 0.8
@@ -51,58 +52,72 @@ def _uniform(hashes: Array, trial: int) -> Array:
 
 
 class Halves(NamedTuple):
-    """The best split found of every cluster."""
+    """A split of every cluster in two."""
 
-    mean: Array  # (2K, p) centres of the halves, 2c and 2c + 1
     side: Array  # (n,) 0 or 1
     gain: Array  # (K,) fall of the objective, penalty apart; 0 where there is none
-    clarity: Array  # (K,)
+    clarity: Array  # (K,) share of the variance that lies between the sides, on the judging rows
+
+
+class Roles(NamedTuple):
+    """Who chooses a split and who judges it; rows of weight zero do neither."""
+
+    fits: Array  # indices of rows
+    judges: Array  # indices of rows
+    enough: Array  # (K,) True where a cluster has judges enough
 
 
 def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule) -> Halves:
     """Split every cluster in two by seeded two-means; keep the best of some trials."""
-    K, n = centres.mean.shape[0], table.n
-    active = table.rows.weight > 0 if table.rows.weight.size else np.ones(n, bool)
-    even = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0 if rule.held_out else active
-    fits = even & active
-    judges = np.flatnonzero(active & ~even if rule.held_out else active)
-    enough = _distinct_judges(table, memory.labels, judges, K) >= _MIN_JUDGES
-    best = Halves(np.repeat(centres.mean, 2, axis=0), np.zeros(n, np.int8), np.zeros(K), np.zeros(K))
-    for trial in range(rule.trials):
-        mean, usable = _seed(table, centres, memory, fits, trial)
-        if not usable.any():
-            continue
-        for _ in range(STEPS):
-            side = (_contrast(table, mean, memory.labels) > 0).astype(np.int32)
-            total, mass = table.rows.sums(np.where(fits, 2 * memory.labels + side, -1).astype(np.int32), 2 * K)
-            both = (mass.reshape(K, 2) > 0).all(axis=1) & usable
-            usable = both
-            move = np.repeat(both, 2)
-            mean[move] = table.geometry.centre(total[move], mass[move])
-        contrast = _contrast(table, mean, memory.labels)
-        side = (contrast > 0).astype(np.int8)
-        gain = _gains(table, memory.labels, side, K, usable)
-        better = gain > best.gain
-        if not better.any():
-            continue
-        clarity = _clarity(table, memory.labels, contrast, side, judges, K) * enough
+    K = centres.mean.shape[0]
+    roles = _roles(table, memory, rule, K)
+    best = Halves(np.zeros(table.n, np.int8), np.zeros(K), np.zeros(K))
+    for found in in_order(lambda trial: _try(table, centres, memory, roles, trial), range(rule.trials)):
+        better = found.gain > best.gain
         rows = better[memory.labels]
-        best.side[rows] = side[rows]
-        best.gain[better], best.clarity[better] = gain[better], clarity[better]
-        best.mean[np.repeat(better, 2)] = mean[np.repeat(better, 2)]
+        best.side[rows] = found.side[rows]
+        best.gain[better], best.clarity[better] = found.gain[better], found.clarity[better]
     return best
+
+
+def _roles(table: Table, memory: Memory, rule: SplitRule, K: int) -> Roles:
+    active = table.rows.weight > 0 if table.rows.weight.size else np.ones(table.n, bool)
+    if not rule.held_out:
+        everybody = np.flatnonzero(active)
+        return Roles(everybody, everybody, np.ones(K, bool))
+    even = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0
+    judges = np.flatnonzero(active & ~even)
+    enough = _distinct_judges(table, memory.labels, judges, K) >= _MIN_JUDGES
+    return Roles(np.flatnonzero(active & even), judges, enough)
+
+
+def _try(table: Table, centres: Centres, memory: Memory, roles: Roles, trial: int) -> Halves:
+    """One trial: two seeds in every cluster and a few steps of two-means on the fitting rows."""
+    K, fits, labels = centres.mean.shape[0], roles.fits, memory.labels[roles.fits]
+    mean, usable = _seed(table, centres, memory, fits, trial)
+    for _ in range(STEPS):
+        side = _contrast(table, mean, fits, labels) > 0
+        total, mass = np.zeros_like(mean), np.zeros(2 * K)
+        table.rows.add(fits, (2 * labels + side).astype(np.int32), total, mass)
+        usable &= (mass.reshape(K, 2) > 0).all(axis=1)
+        move = np.repeat(usable, 2)
+        mean[move] = table.geometry.centre(total[move], mass[move])
+    contrast = _contrast(table, mean, slice(0, table.n), memory.labels)
+    side = (contrast > 0).astype(np.int8)
+    gain = _gains(table, memory.labels, side, K, usable)
+    clarity = _clarity(table, memory.labels, contrast, side, roles.judges, K) * roles.enough
+    return Halves(side, gain, clarity)
 
 
 def _seed(table: Table, centres: Centres, memory: Memory, fits: Array, trial: int) -> tuple[Array, Array]:
     """Two seeds in every cluster by races weighted with the divergence: from the centre, then from the first."""
-    K = centres.mean.shape[0]
-    time = -np.log(_uniform(table.hashes, trial))
-    first = _winners(table, memory.labels, time, memory.cost, fits, K)
+    K, labels = centres.mean.shape[0], memory.labels[fits]
+    time = -np.log(_uniform(table.hashes[fits], trial))
+    first = _winners(table, fits, labels, memory.cost[fits] / time, K)
     usable = first >= 0
-    seeds = np.where(usable, first, 0)
-    a = table.singletons(seeds)
-    from_a = own_cost(table, slice(0, table.n), make_centres(table.geometry, a), memory.labels)
-    second = _winners(table, memory.labels, time, from_a, fits, K)
+    a = table.singletons(np.where(usable, first, 0))
+    from_a = own_cost(table, fits, make_centres(table.geometry, a), labels)
+    second = _winners(table, fits, labels, from_a / time, K)
     usable &= second >= 0
     b = table.singletons(np.where(usable, second, 0))
     mean = np.empty((2 * K, centres.mean.shape[1]))
@@ -110,21 +125,19 @@ def _seed(table: Table, centres: Centres, memory: Memory, fits: Array, trial: in
     return mean, usable
 
 
-def _winners(table: Table, labels: Array, time: Array, speed: Array, fits: Array, K: int) -> Array:
-    """In each cluster the fitting row that finishes first, at time / speed; -1 where nobody can move."""
+def _winners(table: Table, rows: Array, labels: Array, pace: Array, K: int) -> Array:
+    """In each cluster the row of highest pace; -1 where nobody moves."""
     winners, fastest = np.full(K, -1, np.intp), np.zeros(K)
     none = np.empty(0)
-    pace = np.where(fits, speed, 0.0) / time
-    kernels().farthest(pace, none, none, 0.0, labels, table.hashes, winners, fastest)
-    return winners
+    kernels().farthest(pace, none, none, 0.0, labels, table.hashes[rows], winners, fastest)
+    return np.where(winners >= 0, rows[winners], -1) if rows.size else winners
 
 
-def _contrast(table: Table, mean: Array, labels: Array) -> Array:
+def _contrast(table: Table, mean: Array, rows: slice | Array, labels: Array) -> Array:
     """D(x, c1) - D(x, c2) for the two halves of each row's cluster: the coordinate that decides the side."""
     pairs = make_centres(table.geometry, mean)
-    everything = slice(0, table.n)
-    a = own_cost(table, everything, pairs, 2 * labels)
-    b = own_cost(table, everything, pairs, 2 * labels + 1)
+    a = own_cost(table, rows, pairs, 2 * labels)
+    b = own_cost(table, rows, pairs, 2 * labels + 1)
     with np.errstate(invalid="ignore"):
         contrast = a - b
     contrast[np.isnan(contrast)] = 0.0  # excluded by both
