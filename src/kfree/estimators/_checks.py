@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import norm as sparse_norm
 
 from kfree.families import KL, Array, Family, Geometry, Separable, Summary, make_family
 from kfree.rows import CsrRows, DenseRows, Rows
@@ -19,6 +20,7 @@ class Prepared(NamedTuple):
     rows: Rows
     family: Family
     shift: Array  # (p,) subtracted from every row
+    unit: float  # length of a row that weighs 1 with relative weighting, 0 if lengths do not matter
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
@@ -122,6 +124,8 @@ def check_weight(sample_weight: Any, n: int) -> Array:
             f"sample_weight must be >= 0, but sample_weight[{i}] = {weight[i]:g} and {int((weight < 0).sum())} are "
             "negative in all. Set them to 0 to leave rows out."
         )
+    if not np.isfinite(weight.sum()):
+        raise ValueError("The sum of sample_weight overflows. Divide the weights by their largest.")
     if weight.sum() == 0:
         raise ValueError("sample_weight is zero for every row: there is nothing to cluster. Give some row a weight.")
     return weight
@@ -137,10 +141,17 @@ def row_scale(X: Any, family: Family) -> tuple[Array, Array]:
         if family.normalise == "sum":
             size[start : start + 65536] = np.asarray(part.sum(axis=1, dtype=np.float64)).ravel()
         elif sp.issparse(part):
-            squares = part.astype(np.float64).multiply(part.astype(np.float64))
-            size[start : start + 65536] = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+            size[start : start + 65536] = sparse_norm(part.astype(np.float64), axis=1)
         else:
             size[start : start + 65536] = np.linalg.norm(np.asarray(part, dtype=np.float64), axis=1)
+    with np.errstate(divide="ignore"):
+        unusable = np.flatnonzero((size != 0) & ~(np.isfinite(size) & np.isfinite(1.0 / size)))
+    if unusable.size:
+        i = int(unusable[0])
+        raise ValueError(
+            f"divergence={label_of(family)} cannot scale {unusable.size} of {X.shape[0]} rows: the entries of row {i} "
+            "are too large or too small for a sum of theirs. Rescale the data."
+        )
     empty = np.flatnonzero(size == 0)
     if empty.size:
         some = ", ".join(map(str, empty[:5])) + (", ..." if empty.size > 5 else "")
@@ -167,7 +178,8 @@ def weighted_mean(X: Any, weight: Array, scale: Array) -> Array:
 
 def summarise(X: Any, weight: Array, mean: Array) -> Summary:
     """What families may adapt to."""
-    values = X.data if sp.issparse(X) else X
+    active = X[weight > 0] if weight.size and (weight == 0).any() else X
+    values = active.data if sp.issparse(active) else active
     largest = float(values.max()) if values.size else 0.0
 
     def covariance() -> Array:
@@ -198,8 +210,13 @@ def works_on_sparse(family: Family) -> bool:
     return isinstance(family, Separable) and not (family.lower_open and family.lower >= 0)
 
 
-def make_rows(X: Any, family: Family, weight: Array, shift: Array | None, *, weighting: str = "none") -> Prepared:
-    """Rows of checked data; ``shift`` is the mean to subtract, None to take it from these rows."""
+def make_rows(
+    X: Any, family: Family, weight: Array, shift: Array | None, *, weighting: str = "none", unit: float = 0.0
+) -> Prepared:
+    """Rows of checked data; ``shift`` is the mean to subtract, None to take it from these rows.
+
+    ``unit`` is the length that weighs 1 with relative weighting, 0 to take it from these rows.
+    """
     check_domain(X, family)
     scale, size = row_scale(X, family)
     if weighting != "none":
@@ -208,22 +225,32 @@ def make_rows(X: Any, family: Family, weight: Array, shift: Array | None, *, wei
                 f"weighting={weighting!r} weighs histograms by their length; divergence={label_of(family)} has none. "
                 "Set weighting='none' and pass sample_weight instead."
             )
-        length = size / size.mean() if weighting == "relative" else size
-        weight = length * weight if weight.size else length
+        if weighting == "relative":
+            unit = unit or float(np.average(size, weights=weight if weight.size else None))
+            size = size / unit
+        weight = size * weight if weight.size else size
     # products in single precision are twice as fast, and what they leave open is decided in double
     dtype = np.float32 if family.float32 else np.float64
     if sp.issparse(X):
-        return Prepared(CsrRows(X, weight=weight, scale=scale, dtype=dtype), family, np.zeros(X.shape[1]))
+        return Prepared(CsrRows(X, weight=weight, scale=scale, dtype=dtype), family, np.zeros(X.shape[1]), unit)
     if shift is None:
-        shift = weighted_mean(X, weight, scale) if family.translates else np.zeros(X.shape[1])
-    return Prepared(DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype), family, shift)
+        shift = _near(weighted_mean(X, weight, scale)) if family.translates else np.zeros(X.shape[1])
+    return Prepared(DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype), family, shift, unit)
+
+
+def _near(mean: Array) -> Array:
+    """The mean with 24 bits: to subtract it from whole numbers is then exact, and ties stay ties."""
+    with np.errstate(over="ignore"):
+        short = mean.astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(short), short, mean)
 
 
 def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> Geometry:
     """The family bound to these rows: anchored at their centre, with the smoothing prior the user asked for."""
     rows, family = prepared.rows, prepared.family
     total, mass = rows.sums(np.zeros(rows.n, np.int32), 1)
-    anchor = family.centre(total, mass)[0]
+    mean = family.centre(total, mass)[0]
+    anchor = family.inside(mean)
     if smoothing == 0:
         return Geometry(family, anchor)
     if not family.smoothable:
@@ -232,13 +259,15 @@ def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> 
             "Set smoothing=0."
         )
     if smoothing_mean is None:
-        return Geometry(family, anchor, smoothing, anchor)
+        return Geometry(family, anchor, smoothing, mean)
     prior = np.asarray(smoothing_mean, dtype=np.float64)
     if prior.shape != (rows.p,):
         raise ValueError(
             f"smoothing_mean has shape {prior.shape}, but X has {rows.p} columns. Pass one value for each."
         )
+    if not np.isfinite(prior).all():
+        raise ValueError("smoothing_mean contains NaN or infinity.")
     check_domain(prior[None], family)
     if family.normalise == "sum":
-        prior = prior / prior.sum()
+        prior = prior * row_scale(prior[None], family)[0]
     return Geometry(family, anchor, smoothing, prior - prepared.shift)

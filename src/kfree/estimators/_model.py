@@ -30,8 +30,8 @@ class Start(NamedTuple):
 
     lam: float
     init: Any  # name of the seeding, or centres (K, p) in the geometry of the table
-    given: bool  # more than the global centre
-    price: bool  # lam was found as a price, not given
+    given: bool  # not to be looked for on samples
+    price: bool  # lam and the start were found together
     window: tuple[float, float] | None = None
     n_groups: int | None = None
     message: str = ""  # what the user should know of the choice
@@ -83,9 +83,10 @@ class Problem(NamedTuple):
         if found.n_groups == 1:
             message = _TOO_SHORT if budget.spent else no_gap_message(found.suggestions)
         start: Any = centres if centres is not None else init
-        if start is init and init == "auto":
+        own = isinstance(start, str) and start == "auto"
+        if own:
             start = found.mean[: int(min(most, found.mean.shape[0]))]
-        return Start(found.lam, start, True, True, found.window, found.n_groups, message)
+        return Start(found.lam, start, True, own, found.window, found.n_groups, message)
 
     def _check_centres(self, init: Any) -> Array:
         centres = np.asarray(init, dtype=np.float64)

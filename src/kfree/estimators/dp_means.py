@@ -368,7 +368,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     def _plan(self, start: Start) -> Plan:
         search = self.search
         if search == "auto":
-            search = "full" if start.price else "clear" if self.algorithm == "batch" else "points"
+            auto = isinstance(self.lam, str)  # a price, which only a search with splits can follow
+            search = "full" if auto else "clear" if self.algorithm == "batch" else "points"
         order = self.order if isinstance(self.order, str) else np.asarray(self.order)
         if self.algorithm in ("batch", "delayed"):
             order = "content"  # the row moves of a stronger search must not bring back the order of the rows

@@ -22,6 +22,8 @@ Array = NDArray[Any]
 
 #: Stands for log 0 in a product (0 * -inf would be NaN): a cost this large reads as +inf.
 MINUS_INF = -1e30
+# Share of the middle of the domain in a point that must not be on the boundary.
+_INSIDE = 1e-3
 #: Relative error a mean of many equal values may have.
 ROUNDING = 1e-13
 
@@ -139,7 +141,7 @@ class Family(ABC):
 
     def divergence_at_infinity(self, cost: Array) -> Array:
         """Costs of a product with the stand-ins for infinity read as +inf."""
-        return np.where(cost > 1e15, np.inf, cost)
+        return np.where(cost > 1e20, np.inf, cost) if self.lower > -np.inf or self.upper < np.inf else cost
 
     def centre(self, total: Array, mass: Array) -> Array:
         """Best centres of clusters with weighted row sums ``total`` (K, p) and weights ``mass`` (K,)."""
@@ -150,6 +152,13 @@ class Family(ABC):
             # Rounding may push a mean of boundary values just inside, where +inf would turn finite.
             mean = np.where(mean >= self.upper * (1 - ROUNDING), self.upper, mean)
         return mean
+
+    def inside(self, mean: Array) -> Array:
+        """A point next to a mean but off the boundary, from which every row is at a finite divergence."""
+        if self.lower == -np.inf and self.upper == np.inf:
+            return mean
+        middle = (self.lower + self.upper) / 2 if np.isfinite(self.lower + self.upper) else mean.mean()
+        return (1 - _INSIDE) * mean + _INSIDE * (middle if middle != self.lower else self.lower + 1.0)
 
     def join_cost(self, total_a: Array, mass_a: Array, total_b: Array, mass_b: Array) -> Array:
         """Rise of the summed divergence when clusters a and b (rows of equal number) become one.

@@ -45,9 +45,17 @@ def fit_collapsed(
     """Sweep until no row moves; starts from the partition in ``memory``."""
     weight = table.rows.total_weight()
 
+    _, least, _ = _refresh(table, memory, lam)
+
     def step(state: Collapsed) -> tuple[Collapsed, Info]:
+        nonlocal least
+        before = memory.labels.copy()
         moved = move_rows(table, memory, lam, visit(table, order, state.rng), max_clusters)
         centres, objective, scale = _refresh(table, memory, lam)
+        if objective > least:  # sums kept up to date row by row carry rounding: what gained nothing is undone
+            memory.labels[:] = before
+            moved, (centres, objective, scale) = 0.0, _refresh(table, memory, lam)
+        least = objective
         info = Info(objective, scale, moved / weight, 0, centres.mean.shape[0])
         return Collapsed(centres, state.rng), info
 
@@ -79,6 +87,12 @@ def _partition_cost(table: Table, centres: Centres, memory: Memory) -> float:
     return float(sum(table.rows.each(of_span)))
 
 
+def _less(total: Array, part: Array) -> Array:
+    """A sum without one of its parts; what is left of nothing is nothing, not rounding."""
+    rest = total - part
+    return np.where(np.abs(rest) <= 1e-12 * np.abs(part), 0.0, rest)
+
+
 class _Clusters:
     """Sums of the clusters, kept up to date; slots of vanished clusters are used again."""
 
@@ -95,7 +109,7 @@ class _Clusters:
         if self.count[k] == 0:  # exactly empty: no rounding may be left behind
             self.total[k], self.mass[k] = 0.0, 0.0
         else:
-            self.total[k] -= w * x
+            self.total[k] = _less(self.total[k], w * x)
             self.mass[k] -= w
 
     def room(self, most: float) -> bool:
@@ -195,6 +209,6 @@ def _home_rises(table: Table, x: Array, weight: Array, clusters: _Clusters, labe
     company = np.flatnonzero(clusters.count[labels] > 1)
     if company.size:
         k, wx = labels[company], weight[company, None] * x[company]
-        mass = clusters.mass[k] - weight[company]
-        home[company] = table.geometry.join_cost(clusters.total[k] - wx, mass, wx, weight[company])
+        mass = np.maximum(clusters.mass[k] - weight[company], 1e-15 * clusters.mass[k])
+        home[company] = table.geometry.join_cost(_less(clusters.total[k], wx), mass, wx, weight[company])
     return home

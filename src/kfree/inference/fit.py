@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     max_iter: int
     max_clusters: float
     given_start: bool = False  # the start is more than the global centre: batch takes no samples to find one
-    price: bool = False  # lam was found together with the start, as a price: its number of clusters is meant
+    price: bool = False  # lam is a price that was found together with the start: its number of clusters is meant
 
 
 class Fitted(NamedTuple):
@@ -161,8 +161,11 @@ def close(table: Table, mean: Array, memory: Memory, plan: Plan, trace: list[flo
 
 def canonical_order(mean: Array, mass: Array) -> Array:
     """Clusters that hold weight, heaviest first; equally heavy ones by their centres, column after column."""
+    held = mass > 0
+    # weights that differ by the rounding of their sums are equal
+    mass = np.rint(mass / max(float(mass.sum()), 1e-300) * 2.0**40)
     order = np.argsort(-mass, kind="stable")
-    order = order[mass[order] > 0]
+    order = order[held[order]]
     start = 0
     while start < order.size:
         stop = int(np.searchsorted(-mass[order], -mass[order[start]], side="right"))

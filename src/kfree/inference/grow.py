@@ -72,7 +72,7 @@ def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[G
         openers = openers[: int(min(growth.max_clusters - K, openers.size))]
     total, mass = (sums.total, sums.mass) if not openers.size else _open(table, memory, openers, len(sums.mass))
     centres = update(table, state.centres, total, mass, memory)
-    info = Info(objective, sums.cost, changed, openers.size, K)
+    info = Info(objective, rounding_scale(table, state.centres, sums), changed, openers.size, K)
     return Grown(centres, 0 if openers.size else state.pause + 1), info
 
 
@@ -82,6 +82,11 @@ def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
     prior = float(table.geometry.prior_costs(centres.mean, centres.affine)[held].sum())
     penalty = lam * held.sum() if np.isfinite(lam) else 0.0
     return sums.cost + prior + float(penalty)
+
+
+def rounding_scale(table: Table, centres: Centres, sums: Sums) -> float:
+    """Magnitude that the rounding of an objective scales with."""
+    return sums.cost + 1e-4 * table.rows.total_weight() * centres.affine.size
 
 
 def choose_openers(table: Table, memory: Memory, growth: Growth, K: int) -> Array:

@@ -71,6 +71,34 @@ def _one_by_one(
     table: Table, centres: Centres, memory: Memory, search: Search, budget: Budget, rng: np.random.Generator
 ) -> tuple[Centres, bool]:
     """Collapsed moves of rows; on large tables of those that two clusters compete for."""
+    if isinstance(search.order, str) and search.order == "content":
+        return _contents_one_by_one(table, centres, memory, search, budget, rng)
+    return _rows_one_by_one(table, centres, memory, search, budget, rng)
+
+
+def _contents_one_by_one(
+    table: Table, centres: Centres, memory: Memory, search: Search, budget: Budget, rng: np.random.Generator
+) -> tuple[Centres, bool]:
+    """The same with all copies of a row moved as one, so that integer weights equal repeated rows."""
+    weight = table.rows.weights(slice(0, table.n))
+    active = np.flatnonzero(weight > 0)
+    _, first, which = np.unique(table.hashes[active], return_index=True, return_inverse=True)
+    if first.size == table.n:
+        return _rows_one_by_one(table, centres, memory, search, budget, rng)
+    total = np.bincount(which, weight[active])
+    once = active[first]
+    sample = table.sample(once, total)
+    own = Memory(memory.labels[once], memory.cost[once], memory.low[once])
+    found, moved = _rows_one_by_one(sample, centres, own, search, budget, rng)
+    memory.labels[active] = own.labels[which]
+    memory.labels[weight == 0] = 0
+    memory.low[:] = -np.inf
+    return found, moved
+
+
+def _rows_one_by_one(
+    table: Table, centres: Centres, memory: Memory, search: Search, budget: Budget, rng: np.random.Generator
+) -> tuple[Centres, bool]:
     before = memory.labels.copy()
     order: str | Array = search.order
     if table.n * centres.mean.size > _ALL_ROWS:

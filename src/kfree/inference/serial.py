@@ -12,7 +12,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, assign, exact_costs, exact_own, make_centres, nearest_spread, own_cost
-from kfree.inference.grow import openers_in_order, penalised, update
+from kfree.inference.grow import openers_in_order, penalised, rounding_scale, update
 from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.inference.table import Memory, Table
 
@@ -66,7 +66,8 @@ def _pass(table: Table, state: Swept, memory: Memory, sweep: Sweep) -> tuple[Swe
         centres = state.centres
     objective = penalised(table, centres, sums, sweep.lam)
     share = sums.changed / table.rows.total_weight()
-    info = Info(objective, sums.cost, share, openers.size, int((sums.mass > 0).sum()))
+    scale = rounding_scale(table, centres, sums)
+    info = Info(objective, scale, share, openers.size, int((sums.mass > 0).sum()))
     return Swept(update(table, state.centres, sums.total, sums.mass, memory), state.rng), info
 
 

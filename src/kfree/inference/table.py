@@ -29,7 +29,10 @@ class Table(NamedTuple):
 
     def excess(self, cost: Array, lam: float, rows: slice | Array = slice(None)) -> Array:
         """e_i = v_i D_i - lam - s_i: positive where a row would rather open a cluster."""
-        gain = self.unit[rows] * cost if self.unit.size else cost
+        gain = cost
+        if self.unit.size:
+            unit = self.unit[rows]
+            gain = unit * np.where(unit > 0, cost, 0.0)  # a row without weight opens nothing, however far it is
         # in this order a radius found as v D - s is met exactly
         return (gain - self.alone[rows] if self.alone.size else gain) - lam
 

@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import local
+from threading import Lock, local
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
+_blas_lock = Lock()
+_blas_users = 0
+_blas_limit: Any = None
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 _chosen = local()
 
@@ -37,13 +40,30 @@ def n_threads() -> int:
 
 
 @contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread while anybody needs it; the limit is the process's, so users are counted."""
+    global _blas_users, _blas_limit
+    with _blas_lock:
+        if _blas_users == 0:
+            _blas_limit = _libraries().limit(limits=1, user_api="blas")
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_users -= 1
+            if _blas_users == 0 and _blas_limit is not None:
+                _blas_limit.restore_original_limits()
+
+
+@contextmanager
 def set_span_threads(count: int | None = None) -> Iterator[None]:
     """Fix the number of threads for a block of code; asked of the machine once if not given."""
     before = getattr(_chosen, "count", None)
     _chosen.count = count or n_threads()
     try:
         # spans are what runs in parallel; BLAS threads below them would only fight for the cores
-        with _libraries().limit(limits=1, user_api="blas"):
+        with _one_blas_thread():
             yield
     finally:
         _chosen.count = before

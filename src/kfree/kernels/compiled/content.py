@@ -51,7 +51,9 @@ def hash_csr(data, indices, indptr, rows, hashes):  # noqa: D103
 def farthest(cost, unit, alone, lam, labels, hashes, rows, excess):  # noqa: D103
     for i in range(cost.shape[0]):
         k = labels[i]
-        e = cost[i] * unit[i] if unit.shape[0] else cost[i]
+        e = cost[i]
+        if unit.shape[0]:
+            e = e * unit[i] if unit[i] > 0 else 0.0
         if alone.shape[0]:
             e -= alone[i]
         e -= lam

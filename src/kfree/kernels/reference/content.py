@@ -33,7 +33,8 @@ def farthest(cost, unit, alone, lam, labels, hashes, rows, excess):
     The excess is ``unit * cost - lam - alone`` (``unit``, ``alone`` of length 0: ones, zeros).
     Ties: smaller hash, then lower index.
     """
-    e = (unit * cost if unit.size else cost) - (alone if alone.size else 0.0) - lam
+    one = unit * np.where(unit > 0, cost, 0.0) if unit.size else cost
+    e = one - (alone if alone.size else 0.0) - lam
     for i in np.lexsort((-np.arange(e.size), ~hashes, e)):
         if e[i] > 0:
             rows[labels[i]], excess[labels[i]] = i, e[i]
