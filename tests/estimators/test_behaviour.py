@@ -313,6 +313,22 @@ def test_batches_may_have_weights_and_be_sparse():
     assert_allclose(model.cluster_weights_.sum(), 301)
 
 
+def test_a_first_batch_without_spread_cannot_choose_lam():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="first batch whose rows differ"):
+            DPMeans().partial_fit(np.ones((1, 2)))
+
+
+def test_batches_count_the_prior_in_their_objective():
+    X = np.random.default_rng(0).poisson(4.0, size=(200, 5)) + 1.0
+    model = DPMeans(2.0, divergence="poisson", smoothing=0.5).partial_fit(X)
+    first = model.objective_
+    model.partial_fit(X)
+    assert model.objective_ > model.inertia_ + 2.0 * model.n_clusters_
+    assert_allclose(model.objective_, first, rtol=0.05)
+
+
 # -- paths -------------------------------------------------------------------------------------------------------------
 
 
@@ -333,6 +349,67 @@ def test_given_values_of_lam_are_used():
     X, _ = blobs(n=200)
     path = lam_path(X, lam=[10.0, 100.0, 1.0])
     assert_array_equal(path.lam, [100.0, 10.0, 1.0])
+
+
+# -- less common settings ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("init", ["mean", "farthest_first", "k-means++"])
+def test_auto_lam_finds_the_groups_from_any_start(init):
+    X, truth = blobs(n=600, K=4, spread=12.0)
+    assert normalized_mutual_info_score(truth, DPMeans(init=init, random_state=0).fit(X).labels_) > 0.98
+
+
+def test_rows_with_columns_that_were_empty_in_training_are_measured():
+    kind = {"divergence": "kl", "smoothing": 0.3, "smoothing_mean": [1, 1, 1]}
+    model = DPMeans(0.5, **kind).fit([[1.0, 1, 0], [2, 1, 0], [0, 3, 0]])
+    assert np.isfinite(model.objective_)
+    row, mean = np.array([0, 0.5, 0.5]), model.cluster_centers_
+    expected = [sum(x * np.log(x / m) for x, m in zip(row, mu) if x) for mu in mean]
+    assert_allclose(model.transform([[0, 1.0, 1]])[0], expected)
+
+
+def test_far_rows_of_weight_zero_do_not_count_for_lam():
+    X = np.array([[1.0, 0, 0], [2, 1, 0], [0, 0, 3], [5, 0, 0], [3, 1, 0]])
+    w = np.array([1, 1, 0, 1, 1])
+    found = lam_for_k(X, 2, divergence="kl", sample_weight=w)
+    assert_allclose(found, lam_for_k(X[w > 0], 2, divergence="kl"))
+
+
+def test_ties_between_whole_numbers_are_ties_for_dense_and_sparse_rows():
+    X = np.array([[6, 0], [1, 3], [4, 6], [2, 0], [1, 3], [3, 7], [3, 5], [4, 0], [5, 0], [0, 4], [2, 2]], float)
+    kind = {"algorithm": "serial", "order": "index"}
+    dense, sparse = DPMeans(2.0, **kind).fit(X), DPMeans(2.0, **kind).fit(sp.csr_matrix(X))
+    assert_array_equal(dense.labels_, sparse.labels_)
+    assert dense.n_clusters_ == 6
+
+
+def test_integer_weights_equal_repeated_rows_in_every_search():
+    X, _ = blobs(n=120, spread=1.5)
+    w = np.random.default_rng(0).integers(1, 4, size=120)
+    for search in ("points", "polish", "full"):
+        one = DPMeans(20.0, search=search).fit(X, sample_weight=w)
+        two = DPMeans(20.0, search=search).fit(np.repeat(X, w, axis=0))
+        assert_array_equal(np.repeat(one.labels_, w), two.labels_)
+
+
+def test_fits_in_two_threads_leave_blas_as_it_was():
+    from threadpoolctl import threadpool_info
+
+    X, _ = blobs(n=4000, K=8)
+    before = [library["num_threads"] for library in threadpool_info()]
+    workers = [threading.Thread(target=lambda: [DPMeans(60.0).fit(X) for _ in range(5)]) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [library["num_threads"] for library in threadpool_info()] == before
+
+
+def test_more_centres_than_allowed_are_an_error():
+    X, _ = blobs(n=100)
+    with pytest.raises(ValueError, match="init has 4 centres, more than max_clusters=2"):
+        DPMeans(60.0, init=X[:4], max_clusters=2).fit(X)
 
 
 # -- edges -------------------------------------------------------------------------------------------------------------

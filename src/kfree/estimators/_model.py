@@ -5,9 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.estimators._checks import (
+    WEIGHTINGS,
     Prepared,
+    check_choice,
     check_domain,
     check_family,
+    check_number,
     check_weight,
     make_geometry,
     make_rows,
@@ -43,12 +46,17 @@ class Problem(NamedTuple):
     table: Table
     family: Family
     shift: Array  # (p,)
+    unit: float  # length of a row that weighs 1 with relative weighting
 
     @classmethod
     def of(
         cls, X: Any, sample_weight: Any, divergence: Any, weighting: str, smoothing: float, smoothing_mean: Any
     ) -> "Problem":
         """Check X for the divergence and bind it."""
+        check_choice("weighting", weighting, WEIGHTINGS)
+        check_number("smoothing", smoothing, least=0.0)
+        if not np.isfinite(smoothing):
+            raise ValueError(f"smoothing must be finite, got {smoothing!r}.")
         family = check_family(divergence, X)
         check_domain(X, family)
         weight = check_weight(sample_weight, X.shape[0])
@@ -56,7 +64,7 @@ class Problem(NamedTuple):
             family = family.adapt(summarise(X, weight, weighted_mean(X, weight, row_scale(X, family)[0])))
         prepared = make_rows(X, family, weight, None, weighting=weighting)
         geometry = make_geometry(prepared, smoothing, smoothing_mean)
-        return cls(make_table(prepared.rows, geometry), family, prepared.shift)
+        return cls(make_table(prepared.rows, geometry), family, prepared.shift, prepared.unit)
 
     def publish(self, mean: Array) -> Array:
         """Centres as ``predict`` will have them: rounded once to the users' units."""
@@ -65,6 +73,8 @@ class Problem(NamedTuple):
     def start(self, init: Any, lam: Any, most: float, budget: Budget) -> Start:
         """Resolve ``lam`` and ``init``."""
         centres = None if isinstance(init, str) else self._check_centres(init)
+        if centres is not None and centres.shape[0] > most:
+            raise ValueError(f"init has {centres.shape[0]} centres, more than max_clusters={most}.")
         if isinstance(lam, str):
             return self._auto(init, centres, most, budget)
         if centres is not None:
@@ -112,15 +122,19 @@ class Problem(NamedTuple):
 
     def fit(self, start: Start, plan: Plan, budget: Budget, rng: np.random.Generator) -> Fitted:
         """One fit."""
-        return fit(self.table, self._first_centres(start, plan, rng), plan, budget, rng, self.publish)
+        try:
+            first = self._first_centres(start, plan, budget, rng)
+        except KeyboardInterrupt:
+            budget.interrupted, first = True, global_centre(self.table)
+        return fit(self.table, first, plan, budget, rng, self.publish)
 
-    def _first_centres(self, start: Start, plan: Plan, rng: np.random.Generator) -> Array:
+    def _first_centres(self, start: Start, plan: Plan, budget: Budget, rng: np.random.Generator) -> Array:
         if not isinstance(start.init, str):
             return start.init
         if start.init == "farthest_first":
-            return covering_centres(self.table, start.lam, plan.max_clusters)
+            return covering_centres(self.table, start.lam, plan.max_clusters, budget)
         if start.init == "k-means++":
-            return seeded_centres(self.table, start.lam, plan.max_clusters, rng)
+            return seeded_centres(self.table, start.lam, plan.max_clusters, budget, rng)
         return global_centre(self.table)
 
 
@@ -147,15 +161,18 @@ class Model(NamedTuple):
     centres: Array  # (K, p) in the users' units
     total: Array  # (K, p) weighted sums of the rows seen, in the geometry
     mass: Array  # (K,)
+    unit: float  # length of a row that weighs 1 with relative weighting
 
     @classmethod
     def of(cls, problem: Problem, fitted: Fitted) -> "Model":
         """The model of a finished fit."""
-        return cls(problem.table.geometry, problem.shift, fitted.mean + problem.shift, fitted.total, fitted.mass)
+        return cls(
+            problem.table.geometry, problem.shift, fitted.mean + problem.shift, fitted.total, fitted.mass, problem.unit
+        )
 
     def _table(self, X: Any, weight: Array, weighting: str = "none", *, hashes: bool = False) -> Table:
         family = check_family(self.geometry.family, X)
-        prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting)
+        prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit)
         return make_table(prepared.rows, self.geometry, hashes=hashes)
 
     def _inside(self) -> Centres:
@@ -190,7 +207,12 @@ class Model(NamedTuple):
         np.fill_diagonal(between, np.inf)
         gap = float(between.min())
         if within <= 0:
-            return gap / 2 if np.isfinite(gap) else 1.0
+            if not np.isfinite(gap):
+                raise ValueError(
+                    "lam='auto' needs a first batch whose rows differ, to see how far apart rows of a cluster are. "
+                    "Pass a larger first batch, or lam."
+                )
+            return gap / 2
         return float(np.sqrt(within * gap)) if within < gap < np.inf else 2 * within
 
     def absorb(
@@ -200,6 +222,7 @@ class Model(NamedTuple):
         table = self._table(X, check_weight(sample_weight, X.shape[0]), weighting, hashes=True)
         result = absorb(table, self.centres - self.shift, self.total, self.mass, lam, most)
         model = self._replace(centres=result.mean + self.shift, total=result.total, mass=result.mass)
-        labels, cost = model.nearest(X)
-        inertia = float(table.rows.weights(slice(0, table.n)) @ cost)
-        return model, labels, (inertia, inertia + lam * model.centres.shape[0])
+        memory, inside = make_memory(table.n), model._inside()
+        sums = assign(table, inside, memory)
+        prior = float(self.geometry.prior_costs(inside.mean, inside.affine).sum())
+        return model, memory.labels, (sums.cost, sums.cost + prior + lam * inside.mean.shape[0])

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._checks import WEIGHTINGS, check_choice, check_number, works_on_sparse
+from kfree.estimators._checks import check_choice, check_number, works_on_sparse
 from kfree.estimators._model import Model, Problem, Start
 from kfree.estimators._sklearn import check_table
 from kfree.families import FAMILIES, make_family
@@ -238,20 +238,21 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         X = check_table(self, X, reset=False)
         with set_span_threads():
             most = np.inf if self.max_clusters is None else self.max_clusters
-            self._model, labels, costs = self._model.absorb(X, sample_weight, self.weighting, self.lam_, most)
-        self.labels_ = labels
+            lam = self.lam_ if isinstance(self.lam, str) else float(self.lam)
+            self._model, labels, costs = self._model.absorb(X, sample_weight, self.weighting, lam, most)
+        self.labels_, self.lam_ = labels, lam
         self.inertia_, self.objective_ = costs
+        self.objective_trace_ = np.array([self.objective_])
         self.n_iter_ += 1
         self._publish_model()
         return self
 
-    def predict(self, X, sample_weight=None):
+    def predict(self, X):
         """Nearest centre of each row; never opens a cluster.
 
         Parameters
         ----------
         X : array or CSR matrix (n, p)
-        sample_weight : ignored
 
         Returns
         -------
@@ -338,7 +339,6 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             check_number("lam", self.lam, above=0.0, hint="Pass a positive number, or lam='auto'.")
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         check_choice("search", self.search, SEARCHES)
-        check_choice("weighting", self.weighting, WEIGHTINGS)
         if isinstance(self.init, str) or self.init is None:
             check_choice("init", self.init, _INITS)
         if isinstance(self.order, str) or self.order is None:
@@ -346,9 +346,6 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         check_number("n_init", self.n_init, least=1, integer=True)
         check_number("max_iter", self.max_iter, least=1, integer=True)
         check_number("tol", self.tol, least=0.0)
-        check_number("smoothing", self.smoothing, least=0.0)
-        if not np.isfinite(self.smoothing):
-            raise ValueError(f"smoothing must be finite, got {self.smoothing!r}.")
         if self.max_clusters is not None:
             check_number("max_clusters", self.max_clusters, least=1, integer=True)
         if self.max_time is not None:
@@ -362,7 +359,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         most = np.inf if self.max_clusters is None else self.max_clusters
         given: Any = self.init
         if self.warm_start and hasattr(self, "_model"):
-            given = self.cluster_centers_
+            given = self.cluster_centers_[: int(min(most, self.n_clusters_))]
         return problem.start(given, self.lam, most, budget)
 
     def _plan(self, start: Start) -> Plan:
@@ -378,7 +375,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
 
     def _best_of(self, problem: Problem, start: Start, budget: Budget) -> Fitted:
         plan = self._plan(start)
-        problem.check_order(plan.order)
+        problem.check_order(self.order if isinstance(self.order, str) else np.asarray(self.order))
         random = plan.order in ("random",) if isinstance(plan.order, str) else False
         random |= isinstance(self.init, str) and self.init == "k-means++"
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init if random else 1)

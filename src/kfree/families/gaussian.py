@@ -82,6 +82,8 @@ class Mahalanobis(Family):
             raise ValueError(
                 f"Mahalanobis covariance has shape {given.shape}, but X has {p} columns. Pass a ({p}, {p}) matrix."
             )
+        if not np.isfinite(given).all():
+            raise ValueError("Mahalanobis covariance contains NaN or infinity.")
         if not np.allclose(given, given.T) or np.linalg.eigvalsh(given).min() <= 0:
             raise ValueError(
                 "Mahalanobis covariance must be symmetric and positive definite, but its smallest eigenvalue is "

@@ -4,6 +4,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import exact_costs, make_centres, own_cost
+from kfree.inference.loop import Budget
 from kfree.inference.table import Table
 
 
@@ -67,10 +68,10 @@ def farthest_first(table: Table, k: int) -> tuple[Array, Array]:
     return np.minimum.accumulate(radii), np.concatenate(cover.means)
 
 
-def covering_centres(table: Table, lam: float, most: float) -> Array:
+def covering_centres(table: Table, lam: float, most: float, budget: Budget) -> Array:
     """Farthest-first centres until every row is within lam of one."""
     cover = _Cover(table)
-    while len(cover.means) < min(most, table.n):
+    while len(cover.means) < min(most, table.n) and not budget.spent:
         row = int(cover.excess().argmax())
         if cover.exact_excess(row) <= lam:
             break
@@ -78,11 +79,11 @@ def covering_centres(table: Table, lam: float, most: float) -> Array:
     return np.concatenate(cover.means)
 
 
-def seeded_centres(table: Table, lam: float, most: float, rng: np.random.Generator) -> Array:
+def seeded_centres(table: Table, lam: float, most: float, budget: Budget, rng: np.random.Generator) -> Array:
     """Centres drawn with probability proportional to w D (as k-means++) until every row is within lam of one."""
     cover = _Cover(table)
     weight = table.rows.weights(slice(0, table.n))
-    while len(cover.means) < min(most, table.n):
+    while len(cover.means) < min(most, table.n) and not budget.spent:
         far = np.flatnonzero(cover.excess() > lam)
         if not far.size:
             break
