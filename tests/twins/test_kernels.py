@@ -260,7 +260,7 @@ X = np.random.default_rng(0).poisson(2.0, size=(50, 3)).astype(float)
 rows = DenseRows(X, weight=np.empty(0), scale=np.empty(0), shift=np.zeros(3))
 geometry = Geometry(Poisson(), X.mean(axis=0))
 base = rows.base(slice(0, 50), geometry)
-print(rows.nearest(slice(0, 50), base, geometry.affine(X[:4] + 0.5)).labels.tolist())
+print(rows.nearest(slice(0, 50), base, geometry.affine(X[:4] + 0.5))[0].labels.tolist())
 print("numba" in sys.modules)
 """
 
@@ -281,3 +281,39 @@ def test_the_switch_rejects_other_values(monkeypatch):
     monkeypatch.setenv("KFREE_KERNELS", "fast")
     with pytest.raises(ValueError, match="KFREE_KERNELS='fast' is not known"):
         kernels()
+
+
+@given(seed=st.integers(0, 2**20), m=st.integers(1, 60), known=st.booleans(), each=st.booleans())
+def test_lists_of_open_decisions_equal_their_twins(seed, m, known, each):
+    rng = np.random.default_rng(seed)
+    base, least = rng.gamma(1.0, size=m), rng.normal(size=m)
+    second = least + rng.choice([0.0, 1e-9, 1e-3, np.inf], size=m)
+    least[rng.random(m) < 0.1] = np.inf
+    slack = rng.choice([0.0, 1.0, 1e30], size=m)
+    terms = rng.integers(1, 9, size=m) if each else np.array([3])
+    norms, limits = (2.0, 0.5, 1.5 if known else 0.0), (1e-7, 1e-38, 1e29)
+    both = []
+    for module in (compiled, reference):
+        out = [least.copy(), second.copy(), slack.copy(), np.full(m, -1)]
+        count = module.open_decisions(base, terms, norms, 2.0, limits, *out)
+        both.append((count, *out))
+    assert both[0][0] == both[1][0]
+    for mine, theirs in zip(both[0][1:], both[1][1:]):
+        assert_allclose(mine, theirs, rtol=1e-12)
+
+
+@given(seed=st.integers(0, 2**20), m=st.integers(1, 60), weighted=st.booleans(), smoothed=st.booleans())
+def test_lists_of_rows_near_a_bound_equal_their_twins(seed, m, weighted, smoothed):
+    rng = np.random.default_rng(seed)
+    cost, base = rng.choice([0.5, 1.0, 1.0 + 1e-14, 2.0, np.inf], size=m), rng.gamma(1.0, size=m)
+    low = rng.choice([-np.inf, 0.5, 1.0, 3.0], size=m)
+    unit = rng.choice([0.0, 0.5, 1.0], size=m) if weighted else NONE
+    alone = rng.choice([0.0, 0.25], size=m) if smoothed else NONE
+    for name, inputs in (
+        ("unsettled", (cost, base, 1.0, low)),
+        ("near_threshold", (cost, unit, alone, base, 1.0, 1.0)),
+    ):
+        rows = [np.full(m, -1), np.full(m, -1)]
+        counts = [getattr(module, name)(*inputs, out) for module, out in zip((compiled, reference), rows)]
+        assert counts[0] == counts[1]
+        assert_array_equal(*rows)

@@ -78,7 +78,7 @@ def test_rows_in_any_form_give_the_same_numbers(form, scaled, weighted, tmp_path
         assert_allclose(other.own(rows, mine, affine), affine.offset[mine] - (theirs * affine.coef[mine]).sum(axis=1))
         assert_allclose(other.distance(rows, mine, mean), ((theirs - mean[mine]) ** 2).sum(axis=1))
         base = geometry.divergence(theirs, geometry.anchor)
-        found, expected = (r.nearest(rows, base, affine) for r in (other, first))
+        found, expected = (r.nearest(rows, base, affine)[0] for r in (other, first))
         assert_array_equal(found.labels, expected.labels)
         for a, b in zip(found[1:3], expected[1:3]):
             assert_allclose(a, b, rtol=1e-12, atol=1e-12)
@@ -242,7 +242,7 @@ def test_slack_bounds_the_error_of_the_costs(name, dtype):
     if name in SEPARABLE and not family.translates:
         forms.append(csr_rows(rows.X, dtype=rows.dtype))
     for form in forms:
-        found = form.nearest(everything, base, geometry.affine(mean))
+        found, _ = form.nearest(everything, base, geometry.affine(mean))
         assert (np.abs(base + found.least - ranked[:, 0]) <= found.slack).all()
         assert (np.abs(base + found.second - ranked[:, 1]) <= found.slack).all()
         own = exact[np.arange(len(stats)), found.labels]
@@ -296,9 +296,10 @@ def test_nothing_is_known_of_a_row_whose_costs_overflow(make_rows):
     X = np.array([[1e10, 1.0], [1.0, 1.0]], dtype=np.float32)
     geometry = Geometry(Poisson(), np.array([1.0, 1.0]))
     rows = make_rows(X)
-    found = rows.nearest(
+    found, unsure = rows.nearest(
         slice(0, 2), rows.base(slice(0, 2), geometry), geometry.affine(np.array([[0.0, 1.0], [0.0, 2.0]]))
     )
+    assert 0 in unsure
     assert found.slack[0] == np.inf
     assert 0 < found.slack[1] < 1e-3
     assert np.isfinite(found.least).all()

@@ -10,6 +10,7 @@ import numpy as np
 
 from kfree.families import Affine, Array, Geometry
 from kfree.inference.table import Memory, Table
+from kfree.kernels import kernels
 from kfree.rows.base import Nearest, add_up
 from kfree.rows.threads import in_order
 
@@ -72,22 +73,21 @@ def own_cost(table: Table, rows: slice | Array, centres: Centres, labels: Array)
     return family.divergence_at_infinity(np.maximum(cost, 0.0))
 
 
-def nearest(table: Table, rows: Array, centres: Centres) -> tuple[Nearest, int]:
+def nearest(table: Table, rows: slice | Array, centres: Centres) -> tuple[Nearest, int]:
     """The two least relative costs of some rows, with every open decision settled; and the number of ties."""
     base = table.base[rows]
-    norm = table.norm(rows)
-    found = table.rows.nearest(rows, base, centres.affine, norm=norm)
-    if centres.mean.shape[0] == 1:
+    found, unsure = table.rows.nearest(rows, base, centres.affine, norms=table.norms())
+    if centres.mean.shape[0] == 1 or not unsure.size:
         return found, 0
-    dtype = table.rows.dtype
-    unsure = np.flatnonzero(~(found.second - found.least > 2 * found.slack))
-    if unsure.size and dtype == np.float32:
+    if isinstance(rows, slice):
+        rows = np.arange(rows.start, rows.stop)
+    if table.rows.dtype == np.float32:
         if unsure.size > _TOO_OFTEN * len(base):  # single precision decides too little here: look once, not twice
             table.rows.dtype = np.dtype(np.float64)
-        again = table.rows.nearest(rows[unsure], base[unsure], centres.affine, np.float64)
+        again, still = table.rows.nearest(rows[unsure], base[unsure], centres.affine, np.float64)
         for mine, theirs in zip(found, again):
             mine[unsure] = theirs
-        unsure = unsure[~(again.second - again.least > 2 * again.slack)]
+        unsure = unsure[still]
     if not unsure.size:
         return found, 0
     costs = exact_costs(table, rows[unsure], centres.mean)
@@ -119,29 +119,27 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
     rows, K = table.rows, centres.mean.shape[0]
 
     def of_span(span: slice) -> tuple[tuple[Array, Array], float, float, int]:
-        index = np.arange(span.start, span.stop)
         before, base = memory.labels[span], table.base[span]
-        labels, cost = before.copy(), memory.cost[span]
-        known = before.size > 0 and before[0] >= 0 and np.isfinite(memory.low[span]).any()
+        labels, cost, low = before.copy(), memory.cost[span], memory.low[span]
         ties = 0
-        if known:
+        if before[0] >= 0 and np.isfinite(low).any():
             cost[:] = own_cost(table, span, centres, labels)
-            margin = 1e-12 * (base + centres.affine.size)
-            check = np.flatnonzero(~(cost + margin < memory.low[span]))
+            rows_left = np.empty(base.size, np.intp)
+            left = rows_left[: kernels().unsettled(cost, base, centres.affine.size, low, rows_left)]
+            if left.size:
+                found, ties = nearest(table, span.start + left, centres)
+                labels[left] = found.labels
+                low[left] = base[left] + found.second - 2 * found.slack
+                fresh = left[labels[left] != before[left]]
+                if fresh.size:
+                    cost[fresh] = own_cost(table, span.start + fresh, centres, labels[fresh])
         else:
-            check = index - span.start
-        if check.size:
-            found, ties = nearest(table, index[check], centres)
-            labels[check] = found.labels
-            memory.low[span][check] = base[check] + found.second - 2 * found.slack
-            fresh = check if not known else check[labels[check] != before[check]]
-            if fresh.size:
-                cost[fresh] = own_cost(table, index[fresh], centres, labels[fresh])
+            found, ties = nearest(table, span, centres)
+            labels = found.labels
+            low[:] = base + found.second - 2 * found.slack
+            cost[:] = own_cost(table, span, centres, labels)
         if lam is not None and np.isfinite(lam):
-            excess = table.excess(cost, lam, span)
-            close = np.flatnonzero(np.abs(excess) <= 1e-10 * (base + lam + centres.affine.size))
-            if close.size:
-                cost[close] = exact_own(table, index[close], centres.mean, labels[close])
+            _settle_thresholds(table, span, centres, labels, cost, lam)
         weight = rows.weight[span] if rows.weight.size else None
         moved = labels != before
         changed = float(np.count_nonzero(moved) if weight is None else weight[moved].sum())
@@ -161,6 +159,17 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
 
     total, mass = add_up(parts(), K, rows.p)
     return Sums(total, mass, changed, cost, ties)
+
+
+def _settle_thresholds(table: Table, span: slice, centres: Centres, labels: Array, cost: Array, lam: float) -> None:
+    """Measure rows whose cost comes near their opening threshold by the decisive formula."""
+    unit = table.unit[span] if table.unit.size else table.unit
+    alone = table.alone[span] if table.alone.size else table.alone
+    rows = np.empty(cost.size, np.intp)
+    count = kernels().near_threshold(cost, unit, alone, table.base[span], centres.affine.size, lam, rows)
+    close = rows[:count]
+    if count:
+        cost[close] = exact_own(table, span.start + close, centres.mean, labels[close])
 
 
 def cost_matrix(table: Table, centres: Centres, dtype: Any) -> Array:
@@ -208,7 +217,7 @@ def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: M
         low[~old] = -np.inf
         if K_old < K:
             base = table.base[span]
-            found = table.rows.nearest(span, base, fresh, norm=table.norm(span))
+            found, _ = table.rows.nearest(span, base, fresh, norms=table.norms())
             np.minimum(low, base + found.least - 2 * found.slack, out=low)
 
     for _ in table.rows.each(of_span):

@@ -65,7 +65,7 @@ def _nearest(pilot: Pilot, mean: Array) -> Array:
     table = pilot.table
     affine = table.geometry.affine(mean)
     pieces = [slice(start, min(start + _SHARE, table.n)) for start in range(0, table.n, _SHARE)]
-    parts = in_order(lambda piece: table.rows.nearest(piece, table.base[piece], affine).labels, pieces)
+    parts = in_order(lambda piece: table.rows.nearest(piece, table.base[piece], affine)[0].labels, pieces)
     return np.concatenate(list(parts))
 
 

@@ -113,7 +113,7 @@ def _contested(table: Table, memory: Memory, old: Centres, fresh: Centres) -> Ar
 
     def of_span(span: slice) -> Array:
         base = table.base[span]
-        found = table.rows.nearest(span, base, fresh.affine, norm=table.norm(span))
+        found, _ = table.rows.nearest(span, base, fresh.affine, norms=table.norms())
         margin = 2 * found.slack + 1e-10 * (base + old.affine.size)
         return span.start + np.flatnonzero(~(base + found.least > memory.cost[span] + margin))
 

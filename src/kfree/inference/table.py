@@ -42,12 +42,12 @@ class Table(NamedTuple):
         unit = np.where(unit > 0, unit, 1.0)  # a row of weight zero opens nothing; its centre is only looked at
         return self.geometry.singleton_centre(self.rows.dense(rows), unit)
 
-    def norm(self, rows: slice | Array) -> Array | None:
-        """A bound on the Euclidean norms of rows, where D(x, anchor) gives one; None elsewhere."""
+    def norms(self) -> tuple[float, float]:
+        """(a, b) such that no row is longer than sqrt(a base) + b, where D(x, anchor) tells; b = -1 elsewhere."""
         factor = self.geometry.family.euclidean_factor
         if factor is None:
-            return None
-        return np.sqrt(self.base[rows] / factor) * (1 + 1e-9) + np.sqrt((self.geometry.anchor**2).sum())
+            return 0.0, -1.0
+        return 1 / factor, float(np.sqrt((self.geometry.anchor**2).sum()))
 
     def sample(self, rows: Array, weight: Array) -> "Table":
         """Some of the rows, in memory, with weights of their own."""

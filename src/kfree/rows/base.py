@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from kfree.families import Affine, Array, Geometry
+from kfree.kernels import kernels
 from kfree.rows.threads import in_order
 
 #: Rows read at a time. Part of the result's definition: sums are formed per span and added in order.
@@ -102,22 +103,32 @@ class Rows(ABC):
     def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
 
-    def nearest(self, rows: Any, base: Array, affine: Affine, dtype: Any = None, norm: Array | None = None) -> Nearest:
-        """The two least relative costs over all centres, with a bound on their error.
+    def nearest(
+        self, rows: Any, base: Array, affine: Affine, dtype: Any = None, norms: tuple[float, float] = (0.0, -1.0)
+    ) -> tuple[Nearest, Array]:
+        """The two least relative costs over all centres, with a bound on their error; and the positions where that
+        bound leaves open which is the least.
 
-        ``norm`` bounds the 2-norms of the rows, where they are known anyway.
+        ``norms`` = (a, b) says that no row is longer than sqrt(a base) + b, where that is known (b >= 0).
         """
         dtype = np.dtype(dtype or self.dtype)
         limits = np.finfo(dtype)
         m = base.shape[0]
         found = Nearest(np.empty(m, np.int32), np.empty(m), np.empty(m), np.empty(m))
+        known = norms[1] >= 0
         with np.errstate(over="ignore"):
-            terms = self._nearest(rows, affine, dtype, affine.reach if norm is None else np.zeros(2), found)
-        found.slack[:] += base + affine.size + (0.0 if norm is None else norm * affine.reach[0])  # of all on the way
-        beyond = ~((found.slack < limits.max / 4) & np.isfinite(found.least))
-        found.slack[:] = (terms + 4) * (limits.eps * found.slack + limits.tiny)
-        found.least[beyond], found.second[beyond], found.slack[beyond] = 0.0, 0.0, np.inf  # overflow: nothing is known
-        return found
+            terms = self._nearest(rows, affine, dtype, np.zeros(2) if known else affine.reach, found)
+        unsure = np.empty(m, np.intp)
+        count = kernels().open_decisions(
+            base,
+            np.atleast_1d(np.asarray(terms, np.int64)),
+            (norms[0], norms[1], float(affine.reach[0]) if known else 0.0),
+            affine.size,
+            (float(limits.eps), float(limits.tiny), float(limits.max) / 4),
+            *found[1:],
+            unsure,
+        )
+        return found, unsure[:count]
 
     def sums(self, labels: Array, K: int) -> tuple[Array, Array]:
         """Sums (K, p) and weights (K,) by label, formed per span and added in order."""

@@ -2,6 +2,7 @@
 
 from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_segments, three_least
 from kfree.kernels.compiled.content import farthest, hash_csr, hash_dense
+from kfree.kernels.compiled.decide import near_threshold, open_decisions, unsettled
 from kfree.kernels.compiled.dip import dip
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
 from kfree.kernels.compiled.sums import add_csr, add_dense, distance_csr, distance_dense, own_csr, own_dense
@@ -16,11 +17,14 @@ __all__ = [
     "hash_csr",
     "hash_dense",
     "lower_medians",
+    "near_threshold",
     "nearest_csr",
     "nearest_dense",
+    "open_decisions",
     "own_csr",
     "own_dense",
     "rows_of_pairs",
     "sort_segments",
     "three_least",
+    "unsettled",
 ]

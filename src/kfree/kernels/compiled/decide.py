@@ -1,0 +1,49 @@
+"""Which decisions products leave open, and which rows a bound cannot settle."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def open_decisions(base, terms, norms, size, limits, least, second, slack, rows):  # noqa: D103
+    eps, tiny, largest = limits
+    per_root, at_anchor, reach = norms
+    count = 0
+    for i in range(base.shape[0]):
+        total = slack[i] + base[i] + size
+        if reach > 0:
+            total += reach * (np.sqrt(base[i] * per_root) * (1 + 1e-9) + at_anchor)
+        if total < largest and np.isfinite(least[i]):
+            columns = terms[i] if terms.shape[0] > 1 else terms[0]
+            slack[i] = (columns + 4) * (eps * total + tiny)
+        else:
+            least[i], second[i], slack[i] = 0.0, 0.0, np.inf
+        if not (second[i] - least[i] > 2 * slack[i]):
+            rows[count] = i
+            count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def unsettled(cost, base, size, low, rows):  # noqa: D103
+    count = 0
+    for i in range(cost.shape[0]):
+        if not (cost[i] + 1e-12 * (base[i] + size) < low[i]):
+            rows[count] = i
+            count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def near_threshold(cost, unit, alone, base, size, lam, rows):  # noqa: D103
+    count = 0
+    for i in range(cost.shape[0]):
+        e = cost[i]
+        if unit.shape[0]:
+            e = e * unit[i] if unit[i] > 0 else 0.0
+        if alone.shape[0]:
+            e -= alone[i]
+        if abs(e - lam) <= 1e-10 * (base[i] + lam + size):
+            rows[count] = i
+            count += 1
+    return count

@@ -1,0 +1,43 @@
+"""Which decisions products leave open, and which rows a bound cannot settle."""
+
+import numpy as np
+
+
+def _list(mask, rows):
+    found = np.flatnonzero(mask)
+    rows[: found.size] = found
+    return found.size
+
+
+def open_decisions(base, terms, norms, size, limits, least, second, slack, rows):
+    """Turn ``slack`` from the magnitude of the products into a bound on their error, and list what it leaves open.
+
+    The numbers on the way are at most slack + base + size, plus reach * norm where the row norms are known from the
+    base cost: norm = sqrt(base * per_root) + at_anchor, ``norms`` = (per_root, at_anchor, reach), reach 0 if not.
+    ``terms`` columns (one for all, or each its own) enter a product; ``limits`` = (eps, tiny, largest) of the
+    precision. Where it overflows nothing is known. Returns how many ``rows`` were listed: those whose second least
+    cost is not certainly above the least.
+    """
+    eps, tiny, largest = limits
+    per_root, at_anchor, reach = norms
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = slack + base + size
+        if reach > 0:
+            total = total + reach * (np.sqrt(base * per_root) * (1 + 1e-9) + at_anchor)
+        known = (total < largest) & np.isfinite(least)
+        slack[:] = np.where(known, (terms + 4) * (eps * total + tiny), np.inf)
+        least[~known], second[~known] = 0.0, 0.0
+        return _list(~(second - least > 2 * slack), rows)
+
+
+def unsettled(cost, base, size, low, rows):
+    """List the rows whose own cost is not certainly below ``low``, the bound on all others; returns how many."""
+    return _list(~(cost + 1e-12 * (base + size) < low), rows)
+
+
+def near_threshold(cost, unit, alone, base, size, lam, rows):
+    """List the rows whose cost is so near the opening threshold that rounding could decide; returns how many."""
+    one = unit * np.where(unit > 0, cost, 0.0) if unit.size else cost
+    e = one - (alone if alone.size else 0.0)
+    with np.errstate(invalid="ignore"):
+        return _list(np.abs(e - lam) <= 1e-10 * (base + lam + size), rows)
