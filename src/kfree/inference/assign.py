@@ -18,8 +18,8 @@ from kfree.rows.threads import in_order
 _PIECE = 250_000
 # Share of rows that single precision may leave open before it is given up.
 _TOO_OFTEN = 0.2
-# Rows a thread takes from a list at a time.
-_SHARE = 4096
+# Rows a thread takes from a list at a time: at least, at most.
+_SHARE = (2048, 16384)
 
 
 class Centres(NamedTuple):
@@ -105,7 +105,8 @@ def nearest(table: Table, rows: slice | Array, centres: Centres) -> tuple[Neares
 
 def nearest_spread(table: Table, rows: Array, centres: Centres) -> Nearest:
     """``nearest`` of a list of rows, in parallel (not to be called from within a span)."""
-    pieces = np.array_split(rows, max(1, rows.size // _SHARE))
+    share = int(np.clip(rows.size // 4, *_SHARE))
+    pieces = [rows[start : start + share] for start in range(0, max(rows.size, 1), share)]
     parts = [found for found, _ in in_order(lambda piece: nearest(table, piece, centres), pieces)]
     return parts[0] if len(parts) == 1 else Nearest(*map(np.concatenate, zip(*parts)))
 
@@ -248,14 +249,15 @@ def _radius(table: Table, mean: Array, memory: Memory, K: int) -> Array:
     """Largest Euclidean distance of a cluster's rows from its centre, with a little room for rounding."""
 
     factor = table.geometry.family.euclidean_factor
+    if factor is not None and memory.labels.max() < K:
+        squares, none = np.zeros(K), np.empty(0)
+        kernels().farthest(memory.cost, none, none, 0.0, memory.labels, table.hashes, np.full(K, -1), squares)
+        return np.sqrt(squares / factor) * (1 + 1e-9)
 
     def of_span(span: slice) -> Array:
         labels, squares = memory.labels[span], np.zeros(K)
         mine = np.flatnonzero(labels < K)
-        if factor is not None and mine.size == labels.size:
-            square = memory.cost[span] / factor
-        else:
-            square = table.rows.distance(mine + span.start, labels[mine], mean)
+        square = table.rows.distance(mine + span.start, labels[mine], mean)
         np.maximum.at(squares, labels[mine], square)
         return squares
 
