@@ -28,6 +28,11 @@ from kfree.inference.stream import absorb
 from kfree.inference.table import Table, make_memory, make_table
 
 
+def publish(mean: Array, shift: Array) -> Array:
+    """Centres rounded once to the users' units, and back."""
+    return (mean + shift) - shift
+
+
 class Start(NamedTuple):
     """Where a fit starts and with which penalty."""
 
@@ -67,8 +72,8 @@ class Problem(NamedTuple):
         return cls(make_table(prepared.rows, geometry), family, prepared.shift, prepared.unit)
 
     def publish(self, mean: Array) -> Array:
-        """Centres as ``predict`` will have them: rounded once to the users' units."""
-        return (mean + self.shift) - self.shift
+        """Centres as ``predict`` will have them."""
+        return publish(mean, self.shift)
 
     def start(self, init: Any, lam: Any, most: float, budget: Budget) -> Start:
         """Resolve ``lam`` and ``init``."""
@@ -220,9 +225,9 @@ class Model(NamedTuple):
     ) -> tuple["Model", Array, tuple[float, float]]:
         """The model after one more batch, the batch's labels, and its costs without and with penalty."""
         table = self._table(X, check_weight(sample_weight, X.shape[0]), weighting, hashes=True)
-        result = absorb(table, self.centres - self.shift, self.total, self.mass, lam, most)
+        result = absorb(
+            table, self.centres - self.shift, self.total, self.mass, lam, most, lambda mean: publish(mean, self.shift)
+        )
         model = self._replace(centres=result.mean + self.shift, total=result.total, mass=result.mass)
-        memory, inside = make_memory(table.n), model._inside()
-        sums = assign(table, inside, memory)
-        prior = float(self.geometry.prior_costs(inside.mean, inside.affine).sum())
-        return model, memory.labels, (sums.cost, sums.cost + prior + lam * inside.mean.shape[0])
+        objective = result.inertia + result.prior + lam * result.mean.shape[0]
+        return model, result.labels, (result.inertia, objective)

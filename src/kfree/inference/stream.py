@@ -1,11 +1,12 @@
 """Learning from batches: clusters keep their numbers, new ones are appended, nothing seen is kept but sums."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import assign, make_centres
+from kfree.inference.assign import assign, loosen, make_centres
 from kfree.inference.batch import BatchSettings, fit_batch, start_on_samples
 from kfree.inference.init import global_centre
 from kfree.inference.loop import Budget
@@ -16,36 +17,49 @@ _ROUNDS = 20
 
 
 class Absorbed(NamedTuple):
-    """Clusters after a batch."""
+    """Clusters after a batch, and where its rows went."""
 
     mean: Array  # (K, p)
     total: Array  # (K, p) weighted sums of all rows seen
     mass: Array  # (K,)
+    labels: Array  # (n,) int32, of the batch
+    inertia: float  # weighted divergences of the batch from the final centres
+    prior: float  # the prior's share in the objective
 
 
-def absorb(table: Table, mean: Array, total: Array, mass: Array, lam: float, most: float) -> Absorbed:
+def absorb(
+    table: Table, mean: Array, total: Array, mass: Array, lam: float, most: float, publish: Callable[[Array], Array]
+) -> Absorbed:
     """Open what a batch needs, then let all clusters move to the mean of everything they have seen."""
-    geometry = table.geometry
-    memory = make_memory(table.n)
+    geometry, memory = table.geometry, make_memory(table.n)
     known = mean.shape[0]
     for _ in range(_ROUNDS):
-        sums = assign(table, make_centres(geometry, mean), memory, lam)
+        centres = make_centres(geometry, mean)
+        sums = assign(table, centres, memory, lam)
         novel = np.flatnonzero(table.excess(memory.cost, lam) > 0)
         if not novel.size or mean.shape[0] >= most:
             break
         mean = np.concatenate([mean, _open(table, novel, lam, most - mean.shape[0])])
         memory.low[:] = -np.inf
     else:
-        sums = assign(table, make_centres(geometry, mean), memory, lam)
-    seen = mass.size
-    total = np.concatenate([total, np.zeros((mean.shape[0] - seen, total.shape[1]))]) + sums.total
-    mass = np.concatenate([mass, np.zeros(mean.shape[0] - seen)]) + sums.mass
+        centres = make_centres(geometry, mean)
+        sums = assign(table, centres, memory, lam)
+    grown = mean.shape[0] - mass.size
+    total = np.concatenate([total, np.zeros((grown, total.shape[1]))]) + sums.total
+    mass = np.concatenate([mass, np.zeros(grown)]) + sums.mass
     # a cluster opened in this batch may have lost all its rows to another one
     keep = np.flatnonzero((mass > 0) | (np.arange(mass.size) < known))
-    held = mass[keep] > 0
-    moved = mean[keep]
-    moved[held] = geometry.centre(total[keep][held], mass[keep][held])
-    return Absorbed(moved, total[keep], mass[keep])
+    total, mass, moved = total[keep], mass[keep], mean[keep]
+    held = mass > 0
+    moved[held] = geometry.centre(total[held], mass[held])
+    after = make_centres(geometry, publish(moved))
+    if keep.size == mean.shape[0]:
+        loosen(table, centres, after, keep, memory)
+    else:
+        memory.low[:] = -np.inf
+    last = assign(table, after, memory)
+    prior = float(geometry.prior_costs(after.mean, after.affine).sum())
+    return Absorbed(after.mean, total, mass, memory.labels, last.cost, prior)
 
 
 def _open(table: Table, novel: Array, lam: float, room: float) -> Array:

@@ -71,8 +71,8 @@ def set_span_threads(count: int | None = None) -> Iterator[None]:
 
 def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
     """``map`` on the pool, with a few items in flight so that results do not pile up."""
-    count = getattr(_chosen, "count", None) or 1
-    if count == 1:
+    count, items = getattr(_chosen, "count", None) or 1, list(items)
+    if count == 1 or len(items) <= 1:
         yield from map(function, items)
         return
     key = (os.getpid(), count)  # a forked child must not use its parent's threads
