@@ -46,8 +46,11 @@ def start_on_samples(
     level = None
     if not settings.moves and not _any_beyond(table, centres, settings.lam):
         return centres, None  # "points" keeps one cluster where no row is beyond lam
+    settled = False
     for level in levels(table):
-        centres = _fit_sample(level, centres, settings, budget, SAMPLE_TOL, f"sample of {level.n}")
+        centres, settled = _fit_sample(
+            level, centres, settings, budget, SAMPLE_TOL, f"sample of {level.n}", settled=settled
+        )
         if budget.spent:
             break
     return centres, level
@@ -109,9 +112,21 @@ def _distinct(table: Table) -> int:
 
 
 def _fit_sample(
-    sample: Table, centres: Centres, settings: BatchSettings, budget: Budget, tol: float, phase: str
-) -> Centres:
-    """GROW and MOVES on a sample until nothing moves."""
+    sample: Table,
+    centres: Centres,
+    settings: BatchSettings,
+    budget: Budget,
+    tol: float,
+    phase: str,
+    *,
+    settled: bool = False,
+) -> tuple[Centres, bool]:
+    """GROW and MOVES on a sample until nothing moves; also returns whether nothing ever moved or opened.
+
+    If that was so on a smaller sample (``settled``) and nothing opens on this one, no moves are tried again.
+    """
+    K = centres.mean.shape[0]
+    still = True
     count = _distinct(sample)
     limit = min(settings.max_clusters, max(1, count // ROWS_PER_CLUSTER))
     growth = Growth(settings.lam, tol, limit)
@@ -120,14 +135,16 @@ def _fit_sample(
         # extremes weigh less than one row here but open clusters as one: the sample's objective may rise
         outcome = grow(sample, centres, memory, growth, budget, phase=phase, max_iter=_SAMPLE_PASSES, guard=None)
         centres = outcome.state.centres
-        if not settings.moves or count > MOVES_UP_TO or budget.spent:
+        still &= centres.mean.shape[0] == K
+        if not settings.moves or count > MOVES_UP_TO or budget.spent or (settled and still):
             break
         assign(sample, centres, memory, settings.lam)
         room = limit - centres.mean.shape[0]
         centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule(), most_splits=room)
         if not moved:
             break
-    return centres
+        still = False
+    return centres, still
 
 
 def _grow_and_move(
@@ -170,7 +187,7 @@ def _extremes(
             break
         inside[chosen] = True
         level = level.joined(table.sample(chosen, table.rows.weights(chosen) * ratio))
-        fitted = _fit_sample(level, centres, settings, budget, EXTREME_TOL, f"sample of {level.n} with extremes")
+        fitted, _ = _fit_sample(level, centres, settings, budget, EXTREME_TOL, f"sample of {level.n} with extremes")
         if fitted is not centres:
             memory.low[:] = -np.inf
         centres = fitted
