@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from benchmarks import THREADS
 
+PDC = "pdc-dp-means: time, K, NMI"
+README_START, README_END = "<!-- written by make bench -->", "<!-- end -->"
 PACKAGES = ("kfree", "numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -103,6 +105,35 @@ def _processor():
         return next(line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
+
+
+def summary(page):
+    """The lines of the README's table, from the page of the convergence table: float64 rows, a line for each set."""
+    rows = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in page.splitlines() if line[:1] == "|"]
+    found = []
+    for row in rows[2:]:
+        if row[2] == "kfree":
+            found.append({"data": row[0], "type": row[1]})
+        found[-1][row[2]] = row
+    table = []
+    for runs in found:
+        if runs["type"] != "float64":
+            continue
+        mine = runs["kfree"]
+        line = [runs["data"], f"{mine[3]} s, K {mine[6]}, {mine[7]}"]
+        for who in ("KMeans, true K", "pdc-dp-means"):
+            theirs = runs.get(who)
+            line.append("-" if theirs is None else f"{theirs[4]} times, K {theirs[6]}, {theirs[7]}")
+        table.append(line)
+    return lines(["rows, columns, clusters (true K)", "kfree: time, K, NMI", "KMeans told K: time, K, NMI", PDC], table)
+
+
+def write_readme(readme, page):
+    """Put the summary between its two marks."""
+    text = readme.read_text()
+    before, rest = text.split(README_START, 1)
+    _, after = rest.split(README_END, 1)
+    readme.write_text("\n".join([before + README_START, *summary(page), README_END + after]))
 
 
 def write_index(folder, tables):
