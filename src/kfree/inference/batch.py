@@ -131,6 +131,7 @@ def _fit_sample(
     limit = min(settings.max_clusters, max(1, count // ROWS_PER_CLUSTER))
     growth = Growth(settings.lam, tol, limit)
     memory = make_memory(sample.n)
+    seen: set[int] = set()
     for _ in range(MOVE_ROUNDS + 1):
         # extremes weigh less than one row here but open clusters as one: the sample's objective may rise
         outcome = grow(sample, centres, memory, growth, budget, phase=phase, max_iter=_SAMPLE_PASSES, guard=None)
@@ -140,7 +141,7 @@ def _fit_sample(
             break
         assign(sample, centres, memory, settings.lam)
         room = limit - centres.mean.shape[0]
-        centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule(), most_splits=room)
+        centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule(), most_splits=room, seen=seen)
         if not moved:
             break
         still = False

@@ -67,10 +67,12 @@ class Roles(NamedTuple):
     enough: Array  # (K,) True where a cluster has judges enough
 
 
-def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule) -> Halves:
-    """Split every cluster in two by seeded two-means; keep the best of some trials."""
+def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
+    """Split every wanted cluster (all by default) in two by seeded two-means; keep the best of some trials."""
     K = centres.mean.shape[0]
     roles = _roles(table, memory, rule, K)
+    if wanted is not None:
+        roles = _only(roles, memory.labels, wanted)
     best = Halves(np.zeros(table.n, np.int8), np.zeros(K), np.zeros(K))
     for found in in_order(lambda trial: _try(table, centres, memory, roles, trial), range(rule.trials)):
         better = found.gain > best.gain
@@ -91,6 +93,19 @@ def _roles(table: Table, memory: Memory, rule: SplitRule, K: int) -> Roles:
     return Roles(np.flatnonzero(active & even), judges, enough)
 
 
+def _only(roles: Roles, labels: Array, wanted: Array) -> Roles:
+    """Roles in the wanted clusters."""
+    fits, judges = roles.fits, roles.judges
+    return Roles(fits[wanted[labels[fits]]], judges[wanted[labels[judges]]], roles.enough & wanted)
+
+
+def fingerprints(table: Table, labels: Array, K: int) -> Array:
+    """A hash of the rows of each cluster, whatever their order: equal fingerprints, equal clusters."""
+    prints = np.zeros(K, np.uint64)
+    np.add.at(prints, labels, mix(table.hashes + np.uint64(1)))
+    return prints
+
+
 def _try(table: Table, centres: Centres, memory: Memory, roles: Roles, trial: int) -> Halves:
     """One trial: two seeds in every cluster and a few steps of two-means on the fitting rows."""
     K, fits, labels = centres.mean.shape[0], roles.fits, memory.labels[roles.fits]
@@ -102,8 +117,10 @@ def _try(table: Table, centres: Centres, memory: Memory, roles: Roles, trial: in
         usable &= (mass.reshape(K, 2) > 0).all(axis=1)
         move = np.repeat(usable, 2)
         mean[move] = table.geometry.centre(total[move], mass[move])
-    contrast = _contrast(table, mean, slice(0, table.n), memory.labels)
-    side = (contrast > 0).astype(np.int8)
+    rows = np.flatnonzero(usable[memory.labels])
+    contrast, side = np.zeros(table.n), np.zeros(table.n, np.int8)
+    contrast[rows] = _contrast(table, mean, rows, memory.labels[rows])
+    side[rows] = contrast[rows] > 0
     gain = _gains(table, memory.labels, side, K, usable)
     clarity = _clarity(table, memory.labels, contrast, side, roles.judges, K) * roles.enough
     return Halves(side, gain, clarity)
@@ -249,16 +266,23 @@ def apply_moves(
     *,
     strays: float = STRAYS,
     most_splits: float = np.inf,
+    seen: set[int] | None = None,
 ) -> tuple[Centres, int]:
     """One round of splits and merges on disjoint clusters; labels follow. Returns the centres and how many moved.
 
-    Each move lowers the objective by |gain - lam|.
+    Each move lowers the objective by |gain - lam|. ``seen`` remembers clusters that were not worth a split, between
+    calls with the same table and rule: the same rows need not be tried again.
     """
-    halves = halve(table, centres, memory, rule)
     K = centres.mean.shape[0]
+    prints = fingerprints(table, memory.labels, K).tolist()
+    wanted = np.array([seen is None or print not in seen for print in prints], bool)
+    halves = halve(table, centres, memory, rule, wanted)
     margin = 1e-10 * (lam + halves.gain)
     split = np.flatnonzero((halves.gain > lam + margin) & (halves.clarity >= rule.clarity))
     split = split[np.argsort(-halves.gain[split], kind="stable")][: int(max(0, min(most_splits, split.size)))]
+    if seen is not None:
+        seen.update(prints)
+        seen.difference_update(prints[k] for k in split)
     merges = paying_merges(table, centres, memory, lam, strays=strays)
     merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
     if not split.size and not merges:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array, Geometry
-from kfree.rows import Rows
+from kfree.rows import Norms, Rows
 
 
 class Table(NamedTuple):
@@ -42,12 +42,12 @@ class Table(NamedTuple):
         unit = np.where(unit > 0, unit, 1.0)  # a row of weight zero opens nothing; its centre is only looked at
         return self.geometry.singleton_centre(self.rows.dense(rows), unit)
 
-    def norms(self) -> tuple[float, float]:
-        """(a, b) such that no row is longer than sqrt(a base) + b, where D(x, anchor) tells; b = -1 elsewhere."""
-        factor = self.geometry.family.euclidean_factor
-        if factor is None:
-            return 0.0, -1.0
-        return 1 / factor, float(np.sqrt((self.geometry.anchor**2).sum()))
+    def norms(self) -> Norms | None:
+        """A bound on the size of the rows that their base cost or their normalisation gives; None without one."""
+        family = self.geometry.family
+        if family.euclidean_factor is not None:
+            return Norms(1 / family.euclidean_factor, float(np.sqrt((self.geometry.anchor**2).sum())), 0)
+        return Norms(0.0, 1.0 + 1e-9, 1) if family.normalise == "sum" else None
 
     def sample(self, rows: Array, weight: Array) -> "Table":
         """Some of the rows, in memory, with weights of their own."""

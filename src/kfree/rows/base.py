@@ -27,6 +27,14 @@ class Nearest(NamedTuple):
     slack: Array  # (m,) bound on the rounding error of any one of them, base cost included
 
 
+class Norms(NamedTuple):
+    """No row is larger than sqrt(per_root * base) + constant, in the 2-norm (kind 0) or the 1-norm (kind 1)."""
+
+    per_root: float
+    constant: float
+    kind: int
+
+
 class Rows(ABC):
     """A table of statistics t(x) = (x - shift) * scale with weights; never copied whole."""
 
@@ -106,25 +114,21 @@ class Rows(ABC):
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
 
     def nearest(
-        self, rows: Any, base: Array, affine: Affine, dtype: Any = None, norms: tuple[float, float] = (0.0, -1.0)
+        self, rows: Any, base: Array, affine: Affine, dtype: Any = None, norms: Norms | None = None
     ) -> tuple[Nearest, Array]:
         """The two least relative costs over all centres, with a bound on their error; and the positions where that
-        bound leaves open which is the least.
-
-        ``norms`` = (a, b) says that no row is longer than sqrt(a base) + b, where that is known (b >= 0).
-        """
+        bound leaves open which is the least. ``norms`` saves measuring the rows for it."""
         dtype = np.dtype(dtype or self.dtype)
         limits = np.finfo(dtype)
         m = base.shape[0]
         found = Nearest(np.empty(m, np.int32), np.empty(m), np.empty(m), np.empty(m))
-        known = norms[1] >= 0
         with np.errstate(over="ignore"):
-            terms = self._nearest(rows, affine, dtype, np.zeros(2) if known else affine.reach, found)
+            terms = self._nearest(rows, affine, dtype, affine.reach if norms is None else np.zeros(2), found)
         unsure = np.empty(m, np.intp)
         count = kernels().open_decisions(
             base,
             np.atleast_1d(np.asarray(terms, np.int64)),
-            (norms[0], norms[1], float(affine.reach[0]) if known else 0.0),
+            (0.0, 0.0, 0.0) if norms is None else (*norms[:2], float(affine.reach[norms.kind])),
             affine.size,
             (float(limits.eps), float(limits.tiny), float(limits.max) / 4),
             *found[1:],

@@ -8,16 +8,17 @@ from numba import njit
 def open_decisions(base, terms, norms, size, limits, least, second, slack, rows):  # noqa: D103
     eps, tiny, largest = limits
     per_root, at_anchor, reach = norms
+    single = terms.shape[0] == 1
+    # two loops: without lists in it the first one becomes vector code
+    for i in range(base.shape[0]):
+        total = slack[i] + base[i] + size + reach * (np.sqrt(base[i] * per_root) * (1 + 1e-9) + at_anchor)
+        known = (total < largest) & (abs(least[i]) < np.inf)
+        columns = terms[0] if single else terms[i]
+        slack[i] = (columns + 4) * (eps * total + tiny) if known else np.inf
+        least[i] = least[i] if known else 0.0
+        second[i] = second[i] if known else 0.0
     count = 0
     for i in range(base.shape[0]):
-        total = slack[i] + base[i] + size
-        if reach > 0:
-            total += reach * (np.sqrt(base[i] * per_root) * (1 + 1e-9) + at_anchor)
-        if total < largest and np.isfinite(least[i]):
-            columns = terms[i] if terms.shape[0] > 1 else terms[0]
-            slack[i] = (columns + 4) * (eps * total + tiny)
-        else:
-            least[i], second[i], slack[i] = 0.0, 0.0, np.inf
         if not (second[i] - least[i] > 2 * slack[i]):
             rows[count] = i
             count += 1

@@ -62,6 +62,7 @@ def nearest_csr(data, indices, indptr, rows, scale, coef_t, offset, reach, label
     K = offset.shape[0]
     width = _STRIP * (_WIDTH // coef_t.itemsize)
     costs = np.empty(width, coef_t.dtype)
+    bounded = reach[0] > 0 or reach[1] > 0
     for t in range(rows.shape[0]):
         i = rows[t]
         first, last = indptr[i], indptr[i + 1]
@@ -77,9 +78,11 @@ def nearest_csr(data, indices, indptr, rows, scale, coef_t, offset, reach, label
                     else:
                         low2 = cost
         labels[t], least[t], second[t] = arg, low, low2
-        one_norm, two_norm = 0.0, 0.0
-        for q in range(first, last):
-            value = data[q] * factor
-            one_norm += abs(value)
-            two_norm += value * value
-        slack[t] = min(np.sqrt(two_norm) * reach[0], one_norm * reach[1])
+        slack[t] = 0.0
+        if bounded:
+            one_norm, two_norm = 0.0, 0.0
+            for q in range(first, last):
+                value = data[q] * factor
+                one_norm += abs(value)
+                two_norm += value * value
+            slack[t] = min(np.sqrt(two_norm) * reach[0], one_norm * reach[1])

@@ -13,7 +13,7 @@ def open_decisions(base, terms, norms, size, limits, least, second, slack, rows)
     """Turn ``slack`` from the magnitude of the products into a bound on their error, and list what it leaves open.
 
     The numbers on the way are at most slack + base + size, plus reach * norm where the row norms are known from the
-    base cost: norm = sqrt(base * per_root) + at_anchor, ``norms`` = (per_root, at_anchor, reach), reach 0 if not.
+    base cost: norm = sqrt(base * per_root) + at_anchor, ``norms`` = (per_root, at_anchor, reach), all 0 if not.
     ``terms`` columns (one for all, or each its own) enter a product; ``limits`` = (eps, tiny, largest) of the
     precision. Where it overflows nothing is known. Returns how many ``rows`` were listed: those whose second least
     cost is not certainly above the least.
@@ -21,9 +21,7 @@ def open_decisions(base, terms, norms, size, limits, least, second, slack, rows)
     eps, tiny, largest = limits
     per_root, at_anchor, reach = norms
     with np.errstate(over="ignore", invalid="ignore"):
-        total = slack + base + size
-        if reach > 0:
-            total = total + reach * (np.sqrt(base * per_root) * (1 + 1e-9) + at_anchor)
+        total = slack + base + size + reach * (np.sqrt(base * per_root) * (1 + 1e-9) + at_anchor)
         known = (total < largest) & np.isfinite(least)
         slack[:] = np.where(known, (terms + 4) * (eps * total + tiny), np.inf)
         least[~known], second[~known] = 0.0, 0.0
