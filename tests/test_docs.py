@@ -13,8 +13,6 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)?(?:#([^)\s]+))?\)")
-#: Written by `make bench`.
-GENERATED = {ROOT / "docs" / "benchmarks" / "README.md"}
 
 
 def page_id(page):
@@ -45,7 +43,7 @@ def test_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
 def test_links_between_pages_lead_somewhere(page):
     for target, anchor in LINK.findall(page.read_text()):
         file = (page.parent / target).resolve() if target else page
-        assert file.exists() or file in GENERATED, f"{page_id(page)} links to {target}, which does not exist"
+        assert file.exists(), f"{page_id(page)} links to {target}, which does not exist"
         if anchor:
             assert anchor in anchors(file), f"{page_id(page)} links to {target}#{anchor}, which has no such heading"
 
