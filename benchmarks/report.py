@@ -109,7 +109,7 @@ def _processor():
 
 def summary(page):
     """The lines of the README's table, from the page of the convergence table: float64 rows, a line for each set."""
-    rows = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in page.splitlines() if line[:1] == "|"]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line[:1] == "|"]
     found = []
     for row in rows[2:]:
         if row[2] == "kfree":

@@ -74,7 +74,9 @@ def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule, wante
     if wanted is not None:
         roles = _only(roles, memory.labels, wanted)
     best = Halves(np.zeros(table.n, np.int8), np.zeros(K), np.zeros(K))
-    for found in in_order(lambda trial: _try(table, centres, memory, roles, trial), range(rule.trials)):
+    # small tables spend their time in Python, which does not run in parallel
+    spread = in_order if table.rows.entries > _ENTRIES else map
+    for found in spread(lambda trial: _try(table, centres, memory, roles, trial), range(rule.trials)):
         better = found.gain > best.gain
         rows = better[memory.labels]
         best.side[rows] = found.side[rows]
