@@ -21,6 +21,12 @@ NONE = np.empty(0)
 FORMS = ("F order", "float32", "int64", "int32", "big endian", "every other column", "read only", "memmap", "csr")
 
 
+@pytest.fixture(params=[0, 4_000_000], ids=["span by span", "once"], autouse=True)
+def converted(request, monkeypatch):
+    """Tables in another order or type are converted span by span, or small ones once: both must be right."""
+    monkeypatch.setattr("kfree.rows.dense._SMALL", request.param)
+
+
 def dense_rows(X, *, weight=NONE, scale=NONE, shift=None, dtype=None):
     return DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1]) if shift is None else shift, dtype=dtype)
 

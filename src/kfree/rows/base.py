@@ -14,6 +14,8 @@ from kfree.rows.threads import in_order
 SPAN = 16384
 
 T = TypeVar("T")
+# Entries above which threads gain more than they cost.
+_WORTH_THREADS = 500_000
 # Entries of rows made dense at a time.
 _ENTRIES = 250_000
 
@@ -51,8 +53,8 @@ class Rows(ABC):
         return [slice(start, min(start + size, self.n)) for start in range(0, self.n, size)]
 
     def each(self, function: Callable[[slice], T]) -> Iterator[T]:
-        """Apply a function to every span, in parallel; results in span order."""
-        return in_order(function, self.spans())
+        """Apply a function to every span, in parallel if there is enough to do; results in span order."""
+        return in_order(function, self.spans()) if self.entries > _WORTH_THREADS else map(function, self.spans())
 
     def weights(self, rows: Any) -> Array:
         """Weights of some rows."""

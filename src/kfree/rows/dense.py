@@ -8,11 +8,16 @@ from kfree.families import Affine, Array, Geometry
 from kfree.kernels import kernels
 from kfree.rows.base import Nearest, Rows
 
+# Entries up to which a table in another order or type is converted once, not span by span in every pass.
+_SMALL = 4_000_000
+
 
 class DenseRows(Rows):
     """Rows of a dense array; float64 and float32 in C order are read in place, others are converted per span."""
 
     def __init__(self, X: Array, *, weight: Array, scale: Array, shift: Array, dtype: Any = None):
+        if X.size <= _SMALL and not (X.flags.c_contiguous and X.dtype in (np.float32, np.float64)):
+            X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
         self.X = X
         self.n, self.p = X.shape
         self.weight, self.scale, self.shift = weight, scale, shift
