@@ -1,7 +1,7 @@
 """Assignment of all rows to their nearest centres: exact, in blocks, skipping rows that cannot change.
 
-Products are evaluated in the precision of the data; where their error bound leaves a decision open it is taken
-again in float64, and where that leaves it open by the divergence's own formula.
+Products are looked at in single precision first, whatever the data; where their error bound leaves a decision open it
+is taken again in float64, and where that leaves it open by the divergence's own formula.
 """
 
 from typing import Any, NamedTuple

@@ -13,7 +13,8 @@ _SMALL = 4_000_000
 
 
 class DenseRows(Rows):
-    """Rows of a dense array; float64 and float32 in C order are read in place, others are converted per span."""
+    """Rows of a dense array; float64 and float32 in C order are read in place, others are converted: once if small,
+    else span by span."""
 
     def __init__(self, X: Array, *, weight: Array, scale: Array, shift: Array, dtype: Any = None):
         if X.size <= _SMALL and not (X.flags.c_contiguous and X.dtype in (np.float32, np.float64)):
