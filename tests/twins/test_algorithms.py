@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import BREGMAN, NAMES, draw_rows, make
 from kfree.families import Geometry
-from kfree.inference.assign import make_centres
+from kfree.inference.assign import assign, confirmed, loosen, make_centres
 from kfree.inference.collapsed import move_rows
 from kfree.inference.grow import Grown, Growth, _pass, update
 from kfree.inference.serial import Sweep, Swept
@@ -125,8 +125,6 @@ def test_collapsed_joins_the_cluster_whose_cost_rises_least_not_the_nearest():
 
 @given(seed=st.integers(0, 10_000), name=st.sampled_from(BREGMAN), size=st.integers(1, 60))
 def test_bounds_never_hide_a_nearer_centre(seed, name, size):
-    from kfree.inference.assign import assign, loosen
-
     family = make(name)
     x = draw_rows(name, 80, 3, seed=seed)
     table, _, _ = table_of(family, x)
@@ -140,10 +138,39 @@ def test_bounds_never_hide_a_nearer_centre(seed, name, size):
         fresh = make_memory(80)
         assign(table, centres, fresh, 1.0)
         assert_array_equal(memory.labels, fresh.labels)
-        centres = update(table, centres, sums.total, sums.mass, memory)
+        centres = update(table, centres, sums.total, sums.mass, memory, sums.reach)
         extra = make_centres(table.geometry, np.concatenate([centres.mean, stats[rng.integers(80, size=1)]]))
         loosen(table, centres, extra, np.arange(len(centres.mean)), memory)
         centres = extra
+
+
+@given(seed=st.integers(0, 2**20), name=st.sampled_from(BREGMAN), far=st.sampled_from([1e-16, 1e-13, 1e-2]))
+def test_an_assignment_that_is_confirmed_stands(seed, name, far):
+    family = make(name)
+    x = draw_rows(name, 80, 3, seed=seed)
+    table, _, _ = table_of(family, x)
+    rng = np.random.default_rng(seed)
+    total = table.rows.dense(slice(0, 80))[rng.integers(80, size=(4, 5))].sum(axis=1)
+    before = make_centres(table.geometry, family.centre(total, np.full(4, 5.0)))
+    mean = before.mean * (1 + far * rng.uniform(-1, 1, size=before.mean.shape))
+    after = make_centres(table.geometry, family.inside(mean))
+    memory, fresh = make_memory(80), make_memory(80)
+    sums, again = assign(table, before, memory, 1.0), assign(table, after, fresh, 1.0)
+    if confirmed(table, before, after, memory, sums):
+        assert_array_equal(memory.labels, fresh.labels)
+        assert sums.cost == pytest.approx(again.cost, rel=1e-9)
+
+
+def test_rounded_centres_are_confirmed_where_clusters_are_apart():
+    rng = np.random.default_rng(0)
+    x = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])[rng.integers(3, size=300)] + rng.normal(size=(300, 2))
+    table, _, _ = table_of(make("sqeuclidean"), x)
+    memory = make_memory(300)
+    mean = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]]) - x.mean(axis=0)
+    before = make_centres(table.geometry, mean)
+    sums = assign(table, before, memory, 1.0)
+    assert confirmed(table, before, make_centres(table.geometry, mean + 1e-15), memory, sums)
+    assert not confirmed(table, before, make_centres(table.geometry, mean + 1e-2), memory, sums)
 
 
 def test_threads_do_not_matter():

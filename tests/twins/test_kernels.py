@@ -279,8 +279,12 @@ def test_the_switch_runs_everything_without_numba():
 
 def test_the_switch_rejects_other_values(monkeypatch):
     monkeypatch.setenv("KFREE_KERNELS", "fast")
-    with pytest.raises(ValueError, match="KFREE_KERNELS='fast' is not known"):
-        kernels()
+    kernels.cache_clear()
+    try:
+        with pytest.raises(ValueError, match="KFREE_KERNELS='fast' is not known"):
+            kernels()
+    finally:
+        kernels.cache_clear()
 
 
 @given(seed=st.integers(0, 2**20), m=st.integers(1, 60), known=st.booleans(), each=st.booleans())
@@ -317,3 +321,47 @@ def test_lists_of_rows_near_a_bound_equal_their_twins(seed, m, weighted, smoothe
         counts = [getattr(module, name)(*inputs, out) for module, out in zip((compiled, reference), rows)]
         assert counts[0] == counts[1]
         assert_array_equal(*rows)
+
+
+@given(
+    seed=st.integers(0, 2**20), m=st.integers(1, 60), p=st.integers(1, 9), weighted=st.booleans(), scaled=st.booleans()
+)
+def test_one_call_for_a_span_equals_its_parts_and_its_twin(seed, m, p, weighted, scaled):
+    rng = np.random.default_rng(seed)
+    X, mean, shift = rng.normal(size=(m, p)), rng.normal(size=(4, p)), rng.normal(size=p)
+    scale = rng.gamma(1.0, size=m) if scaled else NONE
+    weight = rng.choice([0.0, 0.5, 2.0], size=m) if weighted else NONE
+    labels, before = rng.integers(4, size=m).astype(np.int32), rng.integers(-1, 4, size=m).astype(np.int32)
+    base, low = rng.gamma(1.0, size=m), rng.choice([-np.inf, 0.5, 3.0, 50.0], size=m)
+    both = []
+    for module in (compiled, reference):
+        cost, left, close = np.empty(m), np.full(m, -1), np.full(m, -1)
+        decisions = (base, NONE, NONE, 1.0, 2.0, low, cost, left, close)
+        counts = module.measure_dense(X, np.arange(m), shift, scale, labels, mean, 0.5, *decisions)
+        total, mass, reach, now = np.zeros((4, p)), np.zeros(4), np.zeros(4), before.copy()
+        sums = module.tally_dense(X, np.arange(m), shift, scale, weight, labels, cost, now, total, mass, reach)
+        both.append((cost, total, mass, reach, now, np.array(counts), np.array(sums), left))
+    for mine, theirs in zip(*both):
+        assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+    square, total, mass = np.empty(m), np.zeros((4, p)), np.zeros(4)
+    compiled.distance_dense(X, np.arange(m), shift, scale, labels, mean, square)
+    compiled.add_dense(X, np.arange(m), shift, scale, weight, labels, total, mass)
+    assert_array_equal(both[0][0], 0.5 * square)
+    assert_array_equal(both[0][1], total)
+    assert_array_equal(both[0][2], mass)
+
+
+@given(seed=st.integers(0, 2**20), m=st.integers(1, 60))
+def test_labels_and_bounds_follow_as_in_their_twins(seed, m):
+    rng = np.random.default_rng(seed)
+    labels, low = rng.integers(5, size=m).astype(np.int32), rng.normal(size=m)
+    rank, fall = rng.permutation(5).astype(np.int32), rng.normal(size=3)
+    both = []
+    for module in (compiled, reference):
+        mine, bounds = labels.copy(), low.copy()
+        module.lower_bounds(mine, fall, bounds)
+        module.relabel(rank, mine)
+        both.append((mine, bounds))
+    for mine, theirs in zip(*both):
+        assert_array_equal(mine, theirs)
+    assert (both[0][1][labels >= 3] == -np.inf).all()

@@ -248,8 +248,7 @@ def _near(mean: Array) -> Array:
 def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> Geometry:
     """The family bound to these rows: anchored at their centre, with the smoothing prior the user asked for."""
     rows, family = prepared.rows, prepared.family
-    total, mass = rows.sums(np.zeros(rows.n, np.int32), 1)
-    mean = family.centre(total, mass)[0]
+    mean = family.centre(*rows.whole)[0]
     anchor = family.inside(mean)
     if smoothing == 0:
         return Geometry(family, anchor)

@@ -11,7 +11,7 @@ import numpy as np
 from kfree.families import Affine, Array, Geometry
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
-from kfree.rows.base import Nearest, add_up
+from kfree.rows import DenseRows, Nearest
 from kfree.rows.threads import in_order
 
 # Entries of a temporary (rows x centres x columns) in the decisive comparison.
@@ -42,6 +42,7 @@ class Sums(NamedTuple):
     changed: float  # weight of the rows that changed label
     cost: float  # weighted sum of divergences
     tied: int  # rows whose two least costs are exactly equal
+    reach: Array  # (K,) largest divergence of a row of each cluster
 
 
 def exact_costs(table: Table, rows: Array, mean: Array) -> Array:
@@ -118,15 +119,15 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
     (see ``loosen``); rows whose own cost stays below it are not compared with any other centre.
     """
     rows, K = table.rows, centres.mean.shape[0]
+    near = lam if lam is not None and np.isfinite(lam) else np.nan  # nothing is near it
 
-    def of_span(span: slice) -> tuple[tuple[Array, Array], float, float, int]:
+    def of_span(span: slice) -> tuple[tuple[Array, ...], float, float, int]:
         before, base = memory.labels[span], table.base[span]
-        labels, cost, low = before.copy(), memory.cost[span], memory.low[span]
+        cost, low = memory.cost[span], memory.low[span]
         ties = 0
-        if before[0] >= 0 and np.isfinite(low).any():
-            cost[:] = own_cost(table, span, centres, labels)
-            rows_left = np.empty(base.size, np.intp)
-            left = rows_left[: kernels().unsettled(cost, base, centres.affine.size, low, rows_left)]
+        if before[0] >= 0 and low.max() > -np.inf:
+            labels = before.copy()
+            left, close = _measure(table, span, centres, labels, near, low, cost)
             if left.size:
                 found, ties = nearest(table, span.start + left, centres)
                 labels[left] = found.labels
@@ -134,43 +135,66 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
                 fresh = left[labels[left] != before[left]]
                 if fresh.size:
                     cost[fresh] = own_cost(table, span.start + fresh, centres, labels[fresh])
+                    close = np.concatenate([close, fresh[_near(table, span.start + fresh, cost[fresh], centres, near)]])
         else:
             found, ties = nearest(table, span, centres)
             labels = found.labels
-            low[:] = base + found.second - 2 * found.slack
-            cost[:] = own_cost(table, span, centres, labels)
-        if lam is not None and np.isfinite(lam):
-            _settle_thresholds(table, span, centres, labels, cost, lam)
-        weight = rows.weight[span] if rows.weight.size else None
-        moved = labels != before
-        changed = float(np.count_nonzero(moved) if weight is None else weight[moved].sum())
-        memory.labels[span] = labels
-        total, mass = np.zeros((K, rows.p)), np.zeros(K)
-        rows.add(span, labels, total, mass)
-        paid = cost if weight is None else weight[weight > 0] * cost[weight > 0]
-        return (total, mass), changed, float(paid.sum()), ties
+            np.multiply(found.slack, -2.0, out=low)
+            low += found.second
+            low += base
+            _, close = _measure(table, span, centres, labels, near, low, cost)
+        if close.size:
+            cost[close] = exact_own(table, span.start + close, centres.mean, labels[close])
+        sums = np.zeros((K, rows.p)), np.zeros(K), np.zeros(K)
+        changed, paid = rows.tally(span, labels, cost, before, *sums)
+        return sums, changed, paid, ties
 
+    total, mass, reach = np.zeros((K, rows.p)), np.zeros(K), np.zeros(K)
     changed, cost, ties = 0.0, 0.0, 0
-
-    def parts():
-        nonlocal changed, cost, ties
-        for part, span_changed, span_cost, span_ties in rows.each(of_span):
-            changed, cost, ties = changed + span_changed, cost + span_cost, ties + span_ties
-            yield part
-
-    total, mass = add_up(parts(), K, rows.p)
-    return Sums(total, mass, changed, cost, ties)
+    for part, span_changed, span_cost, span_ties in rows.each(of_span):
+        total += part[0]
+        mass += part[1]
+        np.maximum(reach, part[2], out=reach)
+        changed, cost, ties = changed + span_changed, cost + span_cost, ties + span_ties
+    return Sums(total, mass, changed, cost, ties, reach)
 
 
-def _settle_thresholds(table: Table, span: slice, centres: Centres, labels: Array, cost: Array, lam: float) -> None:
-    """Measure rows whose cost comes near their opening threshold by the decisive formula."""
-    unit = table.unit[span] if table.unit.size else table.unit
-    alone = table.alone[span] if table.alone.size else table.alone
-    rows = np.empty(cost.size, np.intp)
-    count = kernels().near_threshold(cost, unit, alone, table.base[span], centres.affine.size, lam, rows)
-    close = rows[:count]
-    if count:
-        cost[close] = exact_own(table, span.start + close, centres.mean, labels[close])
+def _measure(
+    table: Table, span: slice, centres: Centres, labels: Array, lam: float, low: Array, cost: Array
+) -> tuple[Array, Array]:
+    """Fill ``cost`` with the divergences of a span from its own centres.
+
+    Returns the rows that another centre could be nearer to, as far as ``low`` tells, and those whose cost comes near
+    their opening threshold.
+    """
+    family, base, size = table.geometry.family, table.base[span], centres.affine.size
+    left, close = np.empty(cost.size, np.intp), np.empty(cost.size, np.intp)
+    unit, alone = _of_opening(table, span)
+    if family.euclidean_factor is not None and isinstance(table.rows, DenseRows):
+        args = (centres.mean, family.euclidean_factor, base, unit, alone, size, lam, low, cost, left, close)
+        counts = table.rows.measure(span, labels, *args)
+    else:
+        cost[:] = own_cost(table, span, centres, labels)
+        counts = (
+            kernels().unsettled(cost, base, size, low, left),
+            kernels().near_threshold(cost, unit, alone, base, size, lam, close),
+        )
+    return left[: counts[0]], close[: counts[1]]
+
+
+def _near(table: Table, rows: Array, cost: Array, centres: Centres, lam: float) -> Array:
+    """Positions of the rows whose cost comes near their opening threshold."""
+    close = np.empty(cost.size, np.intp)
+    size = centres.affine.size
+    return close[: kernels().near_threshold(cost, *_of_opening(table, rows), table.base[rows], size, lam, close)]
+
+
+def _of_opening(table: Table, rows: slice | Array) -> tuple[Array, Array]:
+    """What makes the opening thresholds of rows differ: weight of one copy, cost of standing alone."""
+    return (
+        table.unit[rows] if table.unit.size else table.unit,
+        table.alone[rows] if table.alone.size else table.alone,
+    )
 
 
 def cost_matrix(table: Table, centres: Centres, dtype: Any) -> Array:
@@ -190,7 +214,9 @@ def cost_matrix(table: Table, centres: Centres, dtype: Any) -> Array:
     return costs
 
 
-def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: Memory) -> None:
+def loosen(
+    table: Table, before: Centres, after: Centres, kept: Array, memory: Memory, reach: Array | None = None
+) -> None:
     """Make ``memory.low`` hold for the centres ``after``; labels already count in them.
 
     ``kept`` gives, for each centre of ``after`` that stood in ``before``, its index there; centres beyond
@@ -199,23 +225,20 @@ def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: M
         d psi_k - <x, d theta_k>  >=  d psi_k - <mu_a, d theta_k> - R_a |d theta_k|,
 
     with R_a the largest distance of a's rows from mu_a: exact for every affine cost, no triangle inequality.
-    New centres are evaluated for all rows. Where the centres outweigh the rows this would cost more than it saves,
-    and nothing is known afterwards.
+    New centres are evaluated for all rows. ``reach`` (see ``Sums``) saves measuring R for Euclidean costs. Where the
+    centres outweigh the rows this would cost more than it saves, and nothing is known afterwards.
     """
     K_old, K = len(kept), after.mean.shape[0]
     if K_old == 0 or memory.labels.size == 0 or memory.labels[0] < 0 or after.mean.size > table.rows.entries:
         memory.low[:] = -np.inf
         return
-    radius = _radius(table, before.mean[kept], memory, K_old)
+    radius = _radius(table, before.mean[kept], memory, None if reach is None else reach[kept])
     fall = _least_changes(before, after, kept, radius)
     fresh = after.affine.some(slice(K_old, None))
 
     def of_span(span: slice) -> None:
-        labels = memory.labels[span]
-        old = labels < K_old
         low = memory.low[span]
-        low[old] += fall[labels[old]]
-        low[~old] = -np.inf
+        kernels().lower_bounds(memory.labels[span], fall, low)
         if K_old < K:
             base = table.base[span]
             found, _ = table.rows.nearest(span, base, fresh, norms=table.norms())
@@ -223,6 +246,27 @@ def loosen(table: Table, before: Centres, after: Centres, kept: Array, memory: M
 
     for _ in table.rows.each(of_span):
         pass
+
+
+def confirmed(table: Table, before: Centres, after: Centres, memory: Memory, sums: Sums) -> bool:
+    """True if the assignment to the centres ``before`` is certainly that to ``after`` too, with equal costs.
+
+    Meant for centres that were only rounded: the bounds of ``loosen`` show it without looking at the rows again.
+    """
+    K = after.mean.shape[0]
+    radius = _radius(table, before.mean, memory, sums.reach)
+    step = after.affine.coef - before.affine.coef
+    change = np.abs(after.affine.offset - before.affine.offset - (before.mean * step).sum(axis=1))
+    change += radius * np.sqrt((step * step).sum(axis=1))
+    if not change @ sums.mass <= 1e-10 * sums.cost:
+        return False
+    change -= _least_changes(before, after, np.arange(K), radius)
+
+    def of_span(span: slice) -> bool:
+        cost, base = memory.cost[span] + change[memory.labels[span]], table.base[span]
+        return kernels().unsettled(cost, base, after.affine.size, memory.low[span], np.empty(cost.size, np.intp)) == 0
+
+    return all(list(table.rows.each(of_span)))
 
 
 def _least_changes(before: Centres, after: Centres, kept: Array, radius: Array) -> Array:
@@ -245,20 +289,17 @@ def _least_changes(before: Centres, after: Centres, kept: Array, radius: Array) 
     return np.where(np.isfinite(fall), fall, -np.inf)
 
 
-def _radius(table: Table, mean: Array, memory: Memory, K: int) -> Array:
+def _radius(table: Table, mean: Array, memory: Memory, reach: Array | None) -> Array:
     """Largest Euclidean distance of a cluster's rows from its centre, with a little room for rounding."""
-
-    factor = table.geometry.family.euclidean_factor
-    if factor is not None and memory.labels.max() < K:
-        squares, none = np.zeros(K), np.empty(0)
-        kernels().farthest(memory.cost, none, none, 0.0, memory.labels, table.hashes, np.full(K, -1), squares)
-        return np.sqrt(squares / factor) * (1 + 1e-9)
+    K, factor = mean.shape[0], table.geometry.family.euclidean_factor
+    if factor is not None and reach is not None:
+        return np.sqrt(reach / factor) * (1 + 1e-9)
 
     def of_span(span: slice) -> Array:
         labels, squares = memory.labels[span], np.zeros(K)
         mine = np.flatnonzero(labels < K)
         square = table.rows.distance(mine + span.start, labels[mine], mean)
-        np.maximum.at(squares, labels[mine], square)
+        kernels().tally(np.empty(0), labels[mine], square, labels[mine], squares)
         return squares
 
     squares = np.zeros(K)

@@ -80,29 +80,26 @@ def fit_batch(
 
 def levels(table: Table) -> Iterator[Table]:
     """Samples of growing size: all copies of the m distinct rows with the smallest hashes."""
+    low, hashes = _smallest_hashes(table, MARGIN * LAST_SAMPLE)
+    distinct = hashes[np.concatenate([[True], hashes[1:] != hashes[:-1]])] if hashes.size else hashes
     m = FIRST_SAMPLE
-    while m <= LAST_SAMPLE:
-        smallest = _smallest_hashes(table, MARGIN * m)
-        if smallest.size < MARGIN * m:
-            return
-        rows = np.flatnonzero(table.hashes <= smallest[m - 1])
-        if table.rows.weight.size:
-            rows = rows[table.rows.weight[rows] > 0]
+    while m <= LAST_SAMPLE and MARGIN * m <= distinct.size:
+        rows = low[table.hashes[low] <= distinct[m - 1]]
         yield table.sample(rows, table.rows.weight[rows] if table.rows.weight.size else np.empty(0))
         m *= GROWTH_FACTOR
 
 
-def _smallest_hashes(table: Table, m: int) -> Array:
-    """The m smallest distinct hashes of rows that have weight (all, if there are fewer), ascending."""
-    limit = 2 * m  # of 2**64 / n: hashes are uniform, so about as many rows lie below as this says
+def _smallest_hashes(table: Table, m: int) -> tuple[Array, Array]:
+    """Rows that have weight and hold the m smallest distinct hashes, or a few more (all, if there are fewer), in the
+    order of the table; and their hashes, ascending."""
+    limit = m + m // 8  # of 2**64 / n: hashes are uniform, so about as many rows lie below as this says
     while True:
-        low = table.hashes <= np.uint64(min(2**64 - 1, 2**64 * limit // table.n))
+        low = np.flatnonzero(table.hashes <= np.uint64(min(2**64 - 1, 2**64 * limit // table.n)))
         if table.rows.weight.size:
-            low &= table.rows.weight > 0
-        found = np.sort(table.hashes[low])
-        found = found[np.concatenate([[True], found[1:] != found[:-1]])] if found.size else found
-        if found.size >= m or limit >= table.n:
-            return found[:m]
+            low = low[table.rows.weight[low] > 0]
+        hashes = np.sort(table.hashes[low])
+        if limit >= table.n or np.count_nonzero(hashes[1:] != hashes[:-1]) + 1 >= m:
+            return low, hashes
         limit *= 4
 
 
@@ -183,7 +180,7 @@ def _extremes(
         chosen = np.empty(0, np.intp)
         if not budget.spent:
             chosen = _far_rows(table, memory, inside, lam, _distinct(level) // EXTREMES_SHARE)
-        centres = update(table, centres, sums.total, sums.mass, memory)
+        centres = update(table, centres, sums.total, sums.mass, memory, sums.reach)
         if not chosen.size:
             break
         inside[chosen] = True

@@ -73,7 +73,7 @@ def _refresh(table: Table, memory: Memory, lam: float) -> tuple[Centres, float, 
     memory.low[:] = -np.inf
     centres = make_centres(table.geometry, table.geometry.centre(total[held], mass[held]))
     cost = _partition_cost(table, centres, memory)
-    sums = Sums(total[held], mass[held], 0.0, cost, 0)
+    sums = Sums(total[held], mass[held], 0.0, cost, 0, np.full(len(centres.mean), np.inf))
     return centres, penalised(table, centres, sums, lam), cost
 
 

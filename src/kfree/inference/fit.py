@@ -5,14 +5,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, assign, loosen, make_centres
+from kfree.inference.assign import Centres, Sums, assign, confirmed, loosen, make_centres
 from kfree.inference.batch import BatchSettings, fit_batch, levels, start_on_samples
 from kfree.inference.collapsed import fit_collapsed
-from kfree.inference.grow import Growth, grow, penalised
+from kfree.inference.grow import Grown, Growth, grow, penalised
 from kfree.inference.loop import Budget, Outcome
 from kfree.inference.search import Search, improve
 from kfree.inference.serial import Sweep, fit_serial
 from kfree.inference.table import Memory, Table, make_memory
+from kfree.kernels import kernels
 
 #: Above this many rows a stronger search for a price is made on a sample.
 SEARCH_UP_TO = 100_000
@@ -62,13 +63,19 @@ def fit(table: Table, start: Array, plan: Plan, budget: Budget, rng: np.random.G
     try:
         outcome, memory = _run(table, centres, plan, budget, rng)
         last, trace, converged = outcome.state.centres, list(outcome.trace), outcome.converged
+        state = outcome.state if isinstance(outcome.state, Grown) else Grown(last, 0)
     except KeyboardInterrupt:
         budget.interrupted = True
         last = centres if budget.best is None else budget.best.centres
-        trace, converged, memory = [], False, make_memory(table.n)
+        trace, converged, memory, state = [], False, make_memory(table.n), Grown(last, 0)
     final = make_centres(table.geometry, publish(last.mean))
-    loosen(table, last, final, np.arange(len(final.mean)), memory)
-    return close(table, final.mean, memory, plan, trace, converged)
+    sums = state.sums
+    if sums is None or state.moved or not confirmed(table, last, final, memory, sums):
+        # without a prior means stay within the reach of their clusters: rows are at most twice as far as they were
+        reach = None if sums is None or table.geometry.eta else 4 * sums.reach
+        loosen(table, last, final, np.arange(len(final.mean)), memory, reach)
+        sums = assign(table, final, memory, plan.lam)
+    return close(table, final, sums, memory, plan, trace, converged)
 
 
 def _run(
@@ -138,21 +145,25 @@ def _search_sample(table: Table, centres: Centres, plan: Plan, budget: Budget, r
     return _search(sample, outcome, memory, plan, budget, rng).state.centres
 
 
-def close(table: Table, mean: Array, memory: Memory, plan: Plan, trace: list[float], converged: bool) -> Fitted:
-    """Assign all rows to final centres, drop clusters nobody chose, and put the rest in canonical order."""
-    for _ in range(5):
-        centres = make_centres(table.geometry, mean)
-        sums = assign(table, centres, memory, plan.lam)
+def close(
+    table: Table, centres: Centres, sums: Sums, memory: Memory, plan: Plan, trace: list[float], converged: bool
+) -> Fitted:
+    """Drop clusters nobody chose in the final assignment, and put the rest in canonical order."""
+    mean = centres.mean
+    for attempt in range(5):
+        if attempt:
+            memory.low[:] = -np.inf
+            centres = make_centres(table.geometry, mean)
+            sums = assign(table, centres, memory, plan.lam)
         order = canonical_order(mean, sums.mass)
         in_place = np.array_equal(order, np.arange(mean.shape[0]))
         rank = np.zeros(mean.shape[0], np.int32)
         rank[order] = np.arange(order.size)
-        memory.labels[:] = rank[memory.labels]
+        kernels().relabel(rank, memory.labels)
         mean, total, mass = mean[order], sums.total[order], sums.mass[order]
         # only exact ties depend on the order of the centres, and only rows without weight on those dropped
         if in_place or (not sums.tied and order.size == rank.size):
             break
-        memory.low[:] = -np.inf
     objective = penalised(table, centres, sums, plan.lam)
     n_iter = len(trace)
     trace.append(objective)

@@ -27,6 +27,8 @@ class Grown(NamedTuple):
 
     centres: Centres
     pause: int  # plain passes since the last opening
+    sums: Sums | None = None  # of the last assignment, if its clusters are still those of the centres
+    moved: bool = True  # the centres have moved since
 
 
 class Growth(NamedTuple):
@@ -68,12 +70,14 @@ def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[G
     changed = sums.changed / weight
     openers = np.empty(0, np.intp)
     if growth.max_clusters > K and (state.pause >= growth.pause or changed <= growth.tol):
-        openers = choose_openers(table, memory, growth, state.centres.mean.shape[0])
+        openers = choose_openers(table, memory, growth, sums.reach)
         openers = openers[: int(min(growth.max_clusters - K, openers.size))]
     total, mass = (sums.total, sums.mass) if not openers.size else _open(table, memory, openers, len(sums.mass))
-    centres = update(table, state.centres, total, mass, memory)
+    centres = update(table, state.centres, total, mass, memory, sums.reach)
     info = Info(objective, rounding_scale(table, state.centres, sums), changed, openers.size, K)
-    return Grown(centres, 0 if openers.size else state.pause + 1), info
+    if openers.size or centres.mean.shape != state.centres.mean.shape:
+        return Grown(centres, 0 if openers.size else state.pause + 1), info
+    return Grown(centres, state.pause + 1, sums, not np.array_equal(centres.mean, state.centres.mean)), info
 
 
 def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
@@ -89,8 +93,11 @@ def rounding_scale(table: Table, centres: Centres, sums: Sums) -> float:
     return sums.cost + 1e-4 * table.rows.total_weight() * centres.affine.size
 
 
-def choose_openers(table: Table, memory: Memory, growth: Growth, K: int) -> Array:
-    """Rows that open a cluster in this pass, farthest first."""
+def choose_openers(table: Table, memory: Memory, growth: Growth, reach: Array) -> Array:
+    """Rows that open a cluster in this pass, farthest first; ``reach`` holds the largest cost in each cluster."""
+    K = reach.size
+    if not table.unit.size and not reach.max() > growth.lam:  # no row is beyond lam, smoothing or not
+        return np.empty(0, np.intp)
     rows, excess = np.full(K, -1, np.intp), np.zeros(K)
     kernels().farthest(memory.cost, table.unit, table.alone, growth.lam, memory.labels, table.hashes, rows, excess)
     found = rows[rows >= 0]
@@ -171,8 +178,11 @@ def copies_of(table: Table, rows: Array) -> list[Array]:
     return out
 
 
-def update(table: Table, centres: Centres, total: Array, mass: Array, memory: Memory) -> Centres:
-    """Drop clusters without weight and move the rest to their best centres; labels and bounds follow."""
+def update(table: Table, centres: Centres, total: Array, mass: Array, memory: Memory, reach: Array) -> Centres:
+    """Drop clusters without weight and move the rest to their best centres; labels and bounds follow.
+
+    ``reach`` holds the largest cost in each of the clusters that ``centres`` are of.
+    """
     K_before = centres.mean.shape[0]
     held = np.flatnonzero(mass > 0)
     if held.size < mass.size:
@@ -181,7 +191,7 @@ def update(table: Table, centres: Centres, total: Array, mass: Array, memory: Me
         remap[held] = np.arange(held.size)
         gone = np.flatnonzero(mass == 0)
         memory.low[np.isin(memory.labels, gone)] = -np.inf
-        memory.labels[:] = remap[memory.labels]
+        kernels().relabel(remap, memory.labels)
     after = make_centres(table.geometry, table.geometry.centre(total[held], mass[held]))
-    loosen(table, centres, after, held[held < K_before], memory)
+    loosen(table, centres, after, held[held < K_before], memory, reach)
     return after

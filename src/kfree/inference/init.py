@@ -10,8 +10,7 @@ from kfree.inference.table import Table
 
 def global_centre(table: Table) -> Array:
     """The one cluster that holds everything, (1, p)."""
-    total, mass = table.rows.sums(np.zeros(table.n, np.int32), 1)
-    return table.geometry.centre(total, mass)
+    return table.geometry.centre(*table.rows.whole)
 
 
 class _Cover:

@@ -68,7 +68,7 @@ def _pass(table: Table, state: Swept, memory: Memory, sweep: Sweep) -> tuple[Swe
     share = sums.changed / table.rows.total_weight()
     scale = rounding_scale(table, centres, sums)
     info = Info(objective, scale, share, openers.size, int((sums.mass > 0).sum()))
-    return Swept(update(table, state.centres, sums.total, sums.mass, memory), state.rng), info
+    return Swept(update(table, state.centres, sums.total, sums.mass, memory, sums.reach), state.rng), info
 
 
 def visit(table: Table, order: str | Array, rng: np.random.Generator) -> Array:

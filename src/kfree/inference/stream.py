@@ -54,7 +54,7 @@ def absorb(
     moved[held] = geometry.centre(total[held], mass[held])
     after = make_centres(geometry, publish(moved))
     if keep.size == mean.shape[0]:
-        loosen(table, centres, after, keep, memory)
+        loosen(table, centres, after, keep, memory, sums.reach)
     else:
         memory.low[:] = -np.inf
     last = assign(table, after, memory)

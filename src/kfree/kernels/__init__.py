@@ -6,20 +6,17 @@ The choice is made when a kernel is first used, so that importing kfree does not
 """
 
 import os
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 
 CHOICES = ("compiled", "reference")
 
 
-_loaded: dict[str, ModuleType] = {}
-
-
+@cache
 def kernels() -> ModuleType:
     """The module that holds the kernels in force."""
     choice = os.environ.get("KFREE_KERNELS", "compiled")
-    if choice not in _loaded:
-        if choice not in CHOICES:
-            raise ValueError(f"KFREE_KERNELS={choice!r} is not known. Set it to 'compiled' or 'reference'.")
-        _loaded[choice] = import_module(f"kfree.kernels.{choice}")
-    return _loaded[choice]
+    if choice not in CHOICES:
+        raise ValueError(f"KFREE_KERNELS={choice!r} is not known. Set it to 'compiled' or 'reference'.")
+    return import_module(f"kfree.kernels.{choice}")

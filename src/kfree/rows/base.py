@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from kfree.rows.threads import in_order
 SPAN = 16384
 
 T = TypeVar("T")
+_POSITIONS = np.arange(SPAN)
 # Entries above which threads gain more than they cost.
 _WORTH_THREADS = 500_000
 # Entries of rows made dense at a time.
@@ -115,6 +117,15 @@ class Rows(ABC):
     def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
 
+    def tally(
+        self, span: slice, labels: Array, cost: Array, before: Array, total: Array, mass: Array, reach: Array
+    ) -> tuple[float, float]:
+        """Add a span to the sums of its labels, raise ``reach`` to the largest costs, and set ``before`` to the labels;
+        returns the weight of those that changed and the weighted sum of costs."""
+        self.add(span, labels, total, mass)
+        weight = self.weight[span] if self.weight.size else self.weight
+        return kernels().tally(weight, labels, cost, before, reach)
+
     def nearest(
         self, rows: Any, base: Array, affine: Affine, dtype: Any = None, norms: Norms | None = None
     ) -> tuple[Nearest, Array]:
@@ -138,6 +149,11 @@ class Rows(ABC):
         )
         return found, unsure[:count]
 
+    @cached_property
+    def whole(self) -> tuple[Array, Array]:
+        """Sum (1, p) and weight (1,) of all rows."""
+        return self.sums(np.zeros(self.n, np.int32), 1)
+
     def sums(self, labels: Array, K: int) -> tuple[Array, Array]:
         """Sums (K, p) and weights (K,) by label, formed per span and added in order."""
 
@@ -146,13 +162,14 @@ class Rows(ABC):
             self.add(span, labels[span], total, mass)
             return total, mass
 
-        return add_up(self.each(of_span), K, self.p)
+        total, mass = np.zeros((K, self.p)), np.zeros(K)
+        for part_total, part_mass in self.each(of_span):
+            total += part_total
+            mass += part_mass
+        return total, mass
 
 
-def add_up(parts: Iterator[tuple[Array, Array]], K: int, p: int) -> tuple[Array, Array]:
-    """Add sums in the order they come."""
-    total, mass = np.zeros((K, p)), np.zeros(K)
-    for part_total, part_mass in parts:
-        total += part_total
-        mass += part_mass
-    return total, mass
+def positions(rows: slice) -> Array:
+    """0, 1, ... for the rows of a span: made once, as spans are looked at very often."""
+    count = rows.stop - rows.start
+    return _POSITIONS[:count] if count <= SPAN else np.arange(count)

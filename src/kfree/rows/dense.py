@@ -6,7 +6,7 @@ import numpy as np
 
 from kfree.families import Affine, Array, Geometry
 from kfree.kernels import kernels
-from kfree.rows.base import Nearest, Rows
+from kfree.rows.base import Nearest, Rows, positions
 
 # Entries up to which a table in another order or type is converted once, not span by span in every pass.
 _SMALL = 4_000_000
@@ -28,9 +28,10 @@ class DenseRows(Rows):
 
     def _window(self, rows: Any) -> tuple[Array, Array, Array]:
         """An array that holds the rows, their positions in it, and the row scales that go with it."""
+        if self._view is not None and not isinstance(rows, slice):
+            return self._view, rows, self.scale
         if self._view is not None:
-            index = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-            return self._view, index, self.scale
+            return self._view[rows], positions(rows), self.scale[rows] if self.scale.size else self.scale
         copy = np.ascontiguousarray(self.X[rows], dtype=np.float64)
         return copy, np.arange(copy.shape[0]), self.scale[rows] if self.scale.size else self.scale
 
@@ -92,5 +93,19 @@ class DenseRows(Rows):
     def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
         X, index, scale = self._window(rows)
-        weight = self.weight if self._view is not None or not self.weight.size else self.weight[rows]
+        weight = self.weight if X is self._view or not self.weight.size else self.weight[rows]
         kernels().add_dense(X, index, self.shift, scale, weight, labels, total, mass)
+
+    def tally(
+        self, span: slice, labels: Array, cost: Array, before: Array, total: Array, mass: Array, reach: Array
+    ) -> tuple[float, float]:
+        """The same as for any rows, in one call."""
+        X, index, scale = self._window(span)
+        weight = self.weight[span] if self.weight.size else self.weight
+        return kernels().tally_dense(X, index, self.shift, scale, weight, labels, cost, before, total, mass, reach)
+
+    def measure(self, span: slice, labels: Array, mean: Array, factor: float, *decisions: Any) -> tuple[int, int]:
+        """``factor`` times the squared distances of a span from the means in ``labels``, and the decisions they leave
+        open: see the kernel."""
+        X, index, scale = self._window(span)
+        return kernels().measure_dense(X, index, self.shift, scale, labels, mean, factor, *decisions)

@@ -7,7 +7,7 @@ depend on how many there are.
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock, local
@@ -16,6 +16,9 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
+
+# Items a thread takes, on average, before results are handed on.
+_WAVE = 8
 
 _blas_lock = Lock()
 _blas_users = 0
@@ -70,26 +73,41 @@ def set_span_threads(count: int | None = None) -> Iterator[None]:
 
 
 def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
-    """``map`` on the pool, with a few items in flight so that results do not pile up."""
+    """``map`` with the help of the pool, a few items at a time so that results do not pile up."""
     count, items = getattr(_chosen, "count", None) or 1, list(items)
     if count == 1 or len(items) <= 1:
         yield from map(function, items)
         return
     key = (os.getpid(), count)  # a forked child must not use its parent's threads
     if key not in _pools:
-        _pools[key] = ThreadPoolExecutor(count, thread_name_prefix="kfree")
-    pool = _pools[key]
-    waiting: deque[Future[T]] = deque()
+        _pools[key] = ThreadPoolExecutor(count - 1, thread_name_prefix="kfree")
+    for start in range(0, len(items), _WAVE * count):
+        yield from _together(function, items[start : start + _WAVE * count], _pools[key], count - 1)
+
+
+def _together(function: Callable[[Any], T], items: list[Any], pool: ThreadPoolExecutor, helpers: int) -> list[T]:
+    """Results of a few items; the calling thread works too, as a thread that waits only gets in the others' way."""
+    results: list[Any] = [None] * len(items)
+    left = deque(enumerate(items))
+
+    def work() -> None:
+        before, _chosen.count = getattr(_chosen, "count", None), 1
+        try:
+            while left:
+                try:
+                    place, item = left.popleft()
+                except IndexError:  # another thread was quicker
+                    return
+                results[place] = function(item)
+        finally:
+            _chosen.count = before
+
+    futures = [pool.submit(work) for _ in range(min(helpers, len(items) - 1))]
     try:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > 3 * count:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        work()
     finally:
-        for future in waiting:  # after an interrupt nothing may write behind the caller's back
-            future.cancel()
-        for future in waiting:
-            if not future.cancelled():
-                future.exception()
+        left.clear()  # after an error or an interrupt nothing may write behind the caller's back
+        wait(futures)
+    for future in futures:
+        future.result()
+    return results

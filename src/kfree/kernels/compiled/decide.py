@@ -36,6 +36,20 @@ def unsettled(cost, base, size, low, rows):  # noqa: D103
 
 
 @njit(nogil=True, cache=True)
+def lower_bounds(labels, fall, low):  # noqa: D103
+    K = fall.shape[0]
+    for i in range(labels.shape[0]):
+        k = labels[i]
+        low[i] = low[i] + fall[k] if k < K else -np.inf
+
+
+@njit(nogil=True, cache=True)
+def relabel(rank, labels):  # noqa: D103
+    for i in range(labels.shape[0]):
+        labels[i] = rank[labels[i]]
+
+
+@njit(nogil=True, cache=True)
 def near_threshold(cost, unit, alone, base, size, lam, rows):  # noqa: D103
     count = 0
     for i in range(cost.shape[0]):

@@ -2,6 +2,8 @@
 
 from numba import njit
 
+from kfree.kernels.compiled.decide import near_threshold, unsettled
+
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def own_dense(X, rows, shift, scale, labels, coef, offset, cost):  # noqa: D103
@@ -36,6 +38,14 @@ def own_csr(data, indices, indptr, rows, scale, labels, coef, offset, cost):  # 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def add_dense(X, rows, shift, scale, weight, labels, total, mass):  # noqa: D103
     p = X.shape[1]
+    if not weight.shape[0] and not scale.shape[0]:
+        for t in range(rows.shape[0]):
+            i, k = rows[t], labels[t]
+            if k >= 0:
+                mass[k] += 1.0
+                for j in range(p):
+                    total[k, j] += X[i, j] - shift[j]
+        return
     for t in range(rows.shape[0]):
         i, k = rows[t], labels[t]
         if k < 0:
@@ -81,6 +91,40 @@ def distance_dense(X, rows, shift, scale, labels, mean, square):  # noqa: D103
             u = (X[i, j] - shift[j]) * factor - mean[k, j]
             a += u * u
         square[t] = (a + b) + (c + d)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def measure_dense(  # noqa: D103
+    X, rows, shift, scale, labels, mean, factor, base, unit, alone, size, lam, low, cost, left, close
+):
+    distance_dense(X, rows, shift, scale, labels, mean, cost)
+    for t in range(rows.shape[0]):
+        cost[t] *= factor
+    # one call where there could be three: other threads wait at every return to Python
+    return unsettled(cost, base, size, low, left), near_threshold(cost, unit, alone, base, size, lam, close)
+
+
+@njit(nogil=True, cache=True)
+def tally(weight, labels, cost, before, reach):  # noqa: D103
+    changed, paid = 0.0, 0.0
+    weighted = weight.shape[0] > 0
+    for t in range(labels.shape[0]):
+        k, c = labels[t], cost[t]
+        w = weight[t] if weighted else 1.0
+        if k != before[t]:
+            before[t] = k
+            changed += w
+        if w > 0:
+            paid += w * c
+        if not c <= reach[k]:
+            reach[k] = c
+    return changed, paid
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def tally_dense(X, rows, shift, scale, weight, labels, cost, before, total, mass, reach):  # noqa: D103
+    add_dense(X, rows, shift, scale, weight, labels, total, mass)
+    return tally(weight, labels, cost, before, reach)
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

@@ -2,10 +2,20 @@
 
 from kfree.kernels.reference.between import lower_medians, rows_of_pairs, sort_segments, three_least
 from kfree.kernels.reference.content import farthest, hash_csr, hash_dense
-from kfree.kernels.reference.decide import near_threshold, open_decisions, unsettled
+from kfree.kernels.reference.decide import lower_bounds, near_threshold, open_decisions, relabel, unsettled
 from kfree.kernels.reference.dip import dip
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
-from kfree.kernels.reference.sums import add_csr, add_dense, distance_csr, distance_dense, own_csr, own_dense
+from kfree.kernels.reference.sums import (
+    add_csr,
+    add_dense,
+    distance_csr,
+    distance_dense,
+    measure_dense,
+    own_csr,
+    own_dense,
+    tally,
+    tally_dense,
+)
 
 __all__ = [
     "add_csr",
@@ -16,15 +26,20 @@ __all__ = [
     "farthest",
     "hash_csr",
     "hash_dense",
+    "lower_bounds",
     "lower_medians",
+    "measure_dense",
     "near_threshold",
     "nearest_csr",
     "nearest_dense",
     "open_decisions",
     "own_csr",
     "own_dense",
+    "relabel",
     "rows_of_pairs",
     "sort_segments",
+    "tally",
+    "tally_dense",
     "three_least",
     "unsettled",
 ]

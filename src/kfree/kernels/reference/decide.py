@@ -33,6 +33,18 @@ def unsettled(cost, base, size, low, rows):
     return _list(~(cost + 1e-12 * (base + size) < low), rows)
 
 
+def lower_bounds(labels, fall, low):
+    """Add ``fall[k]`` to ``low`` of the rows of cluster k; nothing is known of rows in clusters beyond ``fall``."""
+    known = labels < fall.size
+    low[known] += fall[labels[known]]
+    low[~known] = -np.inf
+
+
+def relabel(rank, labels):
+    """Replace every label by its rank."""
+    labels[:] = rank[labels]
+
+
 def near_threshold(cost, unit, alone, base, size, lam, rows):
     """List the rows whose cost is so near the opening threshold that rounding could decide; returns how many."""
     one = unit * np.where(unit > 0, cost, 0.0) if unit.size else cost

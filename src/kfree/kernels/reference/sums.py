@@ -3,6 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
+from kfree.kernels.reference.decide import near_threshold, unsettled
+
 
 def _dense(X, rows, shift, scale):
     x = X[rows].astype(float) - shift
@@ -46,6 +48,34 @@ def distance_dense(X, rows, shift, scale, labels, mean, square):
     """Squared Euclidean distance of each row from the mean of its label; fills ``square``."""
     gap = _dense(X, rows, shift, scale) - mean[labels]
     square[:] = (gap * gap).sum(axis=1)
+
+
+def measure_dense(X, rows, shift, scale, labels, mean, factor, base, unit, alone, size, lam, low, cost, left, close):
+    """``factor`` times the squared distance of each row from the mean of its label; fills ``cost``.
+
+    Also lists what ``unsettled`` and ``near_threshold`` list of it, and returns their two counts.
+    """
+    distance_dense(X, rows, shift, scale, labels, mean, cost)
+    cost *= factor
+    return unsettled(cost, base, size, low, left), near_threshold(cost, unit, alone, base, size, lam, close)
+
+
+def tally(weight, labels, cost, before, reach):
+    """Raise ``reach[k]`` to the largest cost of the rows of label k, and set ``before`` to ``labels``.
+
+    Returns the weight of the rows whose label changed, and the weighted sum of costs.
+    """
+    w = weight if weight.size else np.ones(labels.size)
+    changed = w[labels != before].sum()
+    before[:] = labels
+    np.maximum.at(reach, labels, cost)
+    return float(changed), float((w[w > 0] * cost[w > 0]).sum())
+
+
+def tally_dense(X, rows, shift, scale, weight, labels, cost, before, total, mass, reach):
+    """``add_dense`` and ``tally`` of the same rows; ``rows`` are 0, 1, ... of ``X``."""
+    add_dense(X, rows, shift, scale, weight, labels, total, mass)
+    return tally(weight, labels, cost, before, reach)
 
 
 def distance_csr(data, indices, indptr, rows, scale, labels, mean, norm, square):
