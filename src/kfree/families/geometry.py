@@ -1,6 +1,7 @@
 """A family bound to one data set: the reference point all costs are relative to, and the smoothing prior."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,18 @@ class Geometry:
     def _tau(self) -> Array | float:
         return 0.0 if self.prior_mean is None else self.eta * self.prior_mean
 
+    @cached_property
+    def _origin(self) -> tuple[Array, Array]:
+        """Natural parameters (1, p) and psi (1,) of the anchor."""
+        theta = self.family.natural(self.anchor[None])
+        return theta, self.family.psi_at(self.anchor[None], theta)
+
     def affine(self, mean: Array) -> Affine:
         """Coefficients and offsets of the product that gives all costs relative to the anchor."""
-        anchor = self.family.natural(self.anchor[None])
+        anchor, psi_anchor = self._origin
         theta = self.family.natural(mean)
-        coef = theta - anchor
-        psi, psi_anchor = self.family.psi_at(mean, theta), self.family.psi_at(self.anchor[None], anchor)
-        return Affine(coef, psi - psi_anchor, float(np.abs(psi).max(initial=0.0) + np.abs(psi_anchor).max()))
+        psi = self.family.psi_at(mean, theta)
+        return Affine(theta - anchor, psi - psi_anchor, float(np.abs(psi).max(initial=0.0) + np.abs(psi_anchor).max()))
 
     def divergence(self, stats: Array, mean: Array) -> Array:
         """D(stats, mean) by the family's own formula, broadcasting over leading axes."""

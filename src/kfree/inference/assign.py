@@ -4,6 +4,7 @@ Products are looked at in single precision first, whatever the data; where their
 is taken again in float64, and where that leaves it open by the divergence's own formula.
 """
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,16 +23,28 @@ _TOO_OFTEN = 0.2
 _SHARE = (2048, 16384)
 
 
-class Centres(NamedTuple):
-    """Centres in the two forms in which they are used."""
+class Centres:
+    """Centres in the two forms in which they are used; the second is made when it is first asked for."""
 
-    mean: Array  # (K, p)
-    affine: Affine
+    def __init__(self, geometry: Geometry, mean: Array):
+        self._geometry = geometry
+        self.mean = mean  # (K, p)
+
+    @cached_property
+    def affine(self) -> Affine:
+        """Coefficients and offsets of the product that gives all costs."""
+        return self._geometry.affine(self.mean)
+
+    def first(self, count: int) -> "Centres":
+        """The first few of the centres."""
+        some = Centres(self._geometry, self.mean[:count])
+        some.affine = self.affine.some(slice(count))
+        return some
 
 
 def make_centres(geometry: Geometry, mean: Array) -> Centres:
-    """Centres with their affine form."""
-    return Centres(mean, geometry.affine(mean))
+    """Centres of a geometry."""
+    return Centres(geometry, mean)
 
 
 class Sums(NamedTuple):

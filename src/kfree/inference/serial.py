@@ -98,7 +98,7 @@ def _open(table: Table, centres: Centres, memory: Memory, sweep: Sweep, order: A
     K = centres.mean.shape[0]
     stops = np.searchsorted(turn[contested], [*turn[openers], table.n])
     for count, (start, stop) in enumerate(pairwise(stops), start=1):
-        known = Centres(fresh.mean[:count], fresh.affine.some(slice(count)))
+        known = fresh.first(count)
         rows = contested[start:stop]
         rows = rows[rows != openers[count - 1]]
         if rows.size:

@@ -17,7 +17,7 @@ SPAN = 16384
 T = TypeVar("T")
 _POSITIONS = np.arange(SPAN)
 # Entries above which threads gain more than they cost.
-_WORTH_THREADS = 500_000
+_WORTH_THREADS = 200_000
 # Entries of rows made dense at a time.
 _ENTRIES = 250_000
 
