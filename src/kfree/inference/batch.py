@@ -79,13 +79,19 @@ def fit_batch(
 
 
 def levels(table: Table) -> Iterator[Table]:
-    """Samples of growing size: all copies of the m distinct rows with the smallest hashes."""
+    """Samples of growing size: all copies of the m distinct rows with the smallest hashes (without weights, one row
+    that weighs as much as its copies)."""
     low, hashes = _smallest_hashes(table, MARGIN * LAST_SAMPLE)
     distinct = hashes[np.concatenate([[True], hashes[1:] != hashes[:-1]])] if hashes.size else hashes
     m = FIRST_SAMPLE
     while m <= LAST_SAMPLE and MARGIN * m <= distinct.size:
         rows = low[table.hashes[low] <= distinct[m - 1]]
-        yield table.sample(rows, table.rows.weight[rows] if table.rows.weight.size else np.empty(0))
+        weight = table.rows.weight[rows] if table.rows.weight.size else np.empty(0)
+        if rows.size > m and not weight.size:
+            _, first, copies = np.unique(table.hashes[rows], return_index=True, return_counts=True)
+            order = np.argsort(first)
+            rows, weight = rows[first[order]], copies[order].astype(float)
+        yield table.sample(rows, weight)
         m *= GROWTH_FACTOR
 
 

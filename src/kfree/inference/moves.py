@@ -123,7 +123,7 @@ def _try(table: Table, centres: Centres, memory: Memory, roles: Roles, trial: in
     contrast, side = np.zeros(table.n), np.zeros(table.n, np.int8)
     contrast[rows] = _contrast(table, mean, rows, memory.labels[rows])
     side[rows] = contrast[rows] > 0
-    gain = _gains(table, memory.labels, side, K, usable)
+    gain = _gains(table, rows, 2 * memory.labels[rows] + side[rows], usable)
     clarity = _clarity(table, memory.labels, contrast, side, roles.judges, K) * roles.enough
     return Halves(side, gain, clarity)
 
@@ -167,8 +167,11 @@ def _contrast(table: Table, mean: Array, rows: slice | Array, labels: Array) -> 
     return contrast
 
 
-def _gains(table: Table, labels: Array, side: Array, K: int, usable: Array) -> Array:
-    total, mass = table.rows.sums((2 * labels + side).astype(np.int32), 2 * K)
+def _gains(table: Table, rows: Array, halves: Array, usable: Array) -> Array:
+    """What each cluster saves if its ``rows`` go to the two halves 2 k and 2 k + 1."""
+    K = usable.size
+    total, mass = np.zeros((2 * K, table.rows.p)), np.zeros(2 * K)
+    table.rows.add(rows, halves.astype(np.int32), total, mass)
     a, b = np.arange(0, 2 * K, 2), np.arange(1, 2 * K, 2)
     split = np.flatnonzero(usable & (mass[a] > 0) & (mass[b] > 0))
     gain = np.zeros(K)
@@ -209,22 +212,34 @@ def paying_merges(
         return []
     total, mass = table.rows.sums(memory.labels, K)
     pairs, rises = _cheap_pairs(table, total, mass, lam)
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0], rises))]
     used = np.zeros(K, bool)
     merges: list[tuple[int, int]] = []
-    members = np.argsort(memory.labels, kind="stable")
-    edges = np.searchsorted(memory.labels[members], np.arange(K + 1))
-    for a, b in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], rises))]:
-        if used[a] or used[b]:
-            continue
-        small = a if mass[a] < mass[b] else b
-        rows = members[edges[small] : edges[small + 1]]
-        joint = table.geometry.centre((total[a] + total[b])[None], (mass[a] + mass[b])[None])
-        cost = own_cost(table, rows, make_centres(table.geometry, joint), np.zeros(rows.size, np.int32))
-        weight = table.rows.weights(rows)
-        if weight[table.excess(cost, lam, rows) > 0].sum() <= strays * mass[small]:
-            merges.append((int(min(a, b)), int(max(a, b))))
+    for (a, b), lost in zip(pairs.tolist(), _strays(table, memory.labels, total, mass, lam, pairs).tolist()):
+        if not used[a] and not used[b] and lost <= strays * min(mass[a], mass[b]):
+            merges.append((min(a, b), max(a, b)))
             used[[a, b]] = True
     return merges
+
+
+def _strays(table: Table, labels: Array, total: Array, mass: Array, lam: float, pairs: Array) -> Array:
+    """For each pair of clusters the weight of the lighter one's rows that lie beyond lam of the joint centre."""
+    a, b = pairs.T
+    joint = make_centres(table.geometry, table.geometry.centre(total[a] + total[b], mass[a] + mass[b]))
+    members = np.argsort(labels, kind="stable")
+    edges = np.searchsorted(labels[members], np.arange(mass.size + 1))
+    small = np.where(mass[a] < mass[b], a, b)
+    size = edges[small + 1] - edges[small]
+    lost = np.zeros(len(pairs))
+    piece = np.cumsum(size) // _ENTRIES
+    for number in np.unique(piece):  # a few pairs at a time: their rows may be many times those of the table
+        some = np.flatnonzero(piece == number)
+        pair = np.repeat(some, size[some])
+        offset = np.arange(pair.size) - np.repeat(np.cumsum(size[some]) - size[some], size[some])
+        rows = members[edges[small[pair]] + offset]
+        beyond = table.excess(own_cost(table, rows, joint, pair.astype(np.int32)), lam, rows) > 0
+        lost += np.bincount(pair[beyond], table.rows.weights(rows[beyond]), len(pairs))
+    return lost
 
 
 def _cheap_pairs(table: Table, total: Array, mass: Array, lam: float) -> tuple[Array, Array]:
