@@ -13,7 +13,7 @@ from kfree.families import Array
 from kfree.inference.assign import Centres, assign, own_cost
 from kfree.inference.grow import Grown, Growth, grow, update
 from kfree.inference.loop import Budget, Outcome
-from kfree.inference.moves import SplitRule, apply_moves
+from kfree.inference.moves import SplitRule, apply_moves, merge_halves
 from kfree.inference.table import Memory, Table, make_memory
 
 #: Distinct rows of the first and the last sample, growth between them, and how much larger the table must be.
@@ -39,18 +39,28 @@ class BatchSettings(NamedTuple):
     moves: bool  # clear splits and paying merges on samples
 
 
+class Level(NamedTuple):
+    """A sample of a table."""
+
+    rows: Array  # (m,) indices
+    weight: Array  # (m,), or (0,) for ones
+
+    def of(self, table: Table) -> Table:
+        """The rows themselves."""
+        return table.sample(self.rows, self.weight)
+
+
 def start_on_samples(
     table: Table, centres: Centres, settings: BatchSettings, budget: Budget
-) -> tuple[Centres, Table | None]:
+) -> tuple[Centres, Level | None]:
     """Centres found on samples of growing size, and the last sample (None if the table is too small for one)."""
     level = None
     if not settings.moves and not _any_beyond(table, centres, settings.lam):
         return centres, None  # "points" keeps one cluster where no row is beyond lam
     settled = False
     for level in levels(table):
-        centres, settled = _fit_sample(
-            level, centres, settings, budget, SAMPLE_TOL, f"sample of {level.n}", settled=settled
-        )
+        phase = f"sample of {level.rows.size}"
+        centres, settled = _fit_sample(level.of(table), centres, settings, budget, SAMPLE_TOL, phase, settled=settled)
         if budget.spent:
             break
     return centres, level
@@ -67,7 +77,7 @@ def _any_beyond(table: Table, centres: Centres, lam: float) -> bool:
 
 
 def fit_batch(
-    table: Table, centres: Centres, level: Table | None, memory: Memory, settings: BatchSettings, budget: Budget
+    table: Table, centres: Centres, level: Level | None, memory: Memory, settings: BatchSettings, budget: Budget
 ) -> Outcome:
     """Fit all rows from the centres of the last sample; the outcome's state is a Grown."""
     growth = Growth(settings.lam, settings.tol, settings.max_clusters)
@@ -78,7 +88,7 @@ def fit_batch(
     return grow(table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter)
 
 
-def levels(table: Table) -> Iterator[Table]:
+def levels(table: Table) -> Iterator[Level]:
     """Samples of growing size: all copies of the m distinct rows with the smallest hashes (without weights, one row
     that weighs as much as its copies)."""
     low, hashes = _smallest_hashes(table, MARGIN * LAST_SAMPLE)
@@ -91,7 +101,7 @@ def levels(table: Table) -> Iterator[Table]:
             _, first, copies = np.unique(table.hashes[rows], return_index=True, return_counts=True)
             order = np.argsort(first)
             rows, weight = rows[first[order]], copies[order].astype(float)
-        yield table.sample(rows, weight)
+        yield Level(rows, weight)
         m *= GROWTH_FACTOR
 
 
@@ -109,8 +119,8 @@ def _smallest_hashes(table: Table, m: int) -> tuple[Array, Array]:
         limit *= 4
 
 
-def _distinct(table: Table) -> int:
-    hashes = np.sort(table.hashes)
+def _distinct(hashes: Array) -> int:
+    hashes = np.sort(hashes)
     return 1 + int((hashes[1:] != hashes[:-1]).sum())
 
 
@@ -130,21 +140,25 @@ def _fit_sample(
     """
     K = centres.mean.shape[0]
     still = True
-    count = _distinct(sample)
+    count = _distinct(sample.hashes)
     limit = min(settings.max_clusters, max(1, count // ROWS_PER_CLUSTER))
     growth = Growth(settings.lam, tol, limit)
     memory = make_memory(sample.n)
     seen: set[int] = set()
+    tidy = True
     for _ in range(MOVE_ROUNDS + 1):
         # extremes weigh less than one row here but open clusters as one: the sample's objective may rise
         outcome = grow(sample, centres, memory, growth, budget, phase=phase, max_iter=_SAMPLE_PASSES, guard=None)
         centres = outcome.state.centres
         still &= centres.mean.shape[0] == K
-        if not settings.moves or count > MOVES_UP_TO or budget.spent or (settled and still):
+        if not settings.moves or not tidy or count > MOVES_UP_TO or budget.spent or (settled and still):
             break
         assign(sample, centres, memory, settings.lam)
         room = limit - centres.mean.shape[0]
         centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule(), most_splits=room, seen=seen)
+        if not moved:  # halves are joined once, at the end: growth might only open them again
+            centres, moved = merge_halves(sample, centres, memory, settings.lam)
+            tidy = False
         if not moved:
             break
         still = False
@@ -175,23 +189,27 @@ def _grow_and_move(
 
 
 def _extremes(
-    table: Table, level: Table, centres: Centres, memory: Memory, settings: BatchSettings, budget: Budget
+    table: Table, level: Level, centres: Centres, memory: Memory, settings: BatchSettings, budget: Budget
 ) -> Centres:
     """Add the farthest rows of the whole table to the last sample, so that its clusters hold for all rows."""
-    lam = settings.lam
-    ratio = level.rows.total_weight() / table.rows.total_weight()
-    inside = table.hashes <= level.hashes.max()
+    lam, sample = settings.lam, None
+    inside = table.hashes <= table.hashes[level.rows].max()
     for _ in range(EXTREME_ROUNDS):
         sums = assign(table, centres, memory, lam)
         chosen = np.empty(0, np.intp)
         if not budget.spent:
-            chosen = _far_rows(table, memory, inside, lam, _distinct(level) // EXTREMES_SHARE)
+            distinct = _distinct(table.hashes[level.rows] if sample is None else sample.hashes)
+            chosen = _far_rows(table, memory, inside, lam, distinct // EXTREMES_SHARE)
         centres = update(table, centres, sums.total, sums.mass, memory, sums.reach)
         if not chosen.size:
             break
         inside[chosen] = True
-        level = level.joined(table.sample(chosen, table.rows.weights(chosen) * ratio))
-        fitted, _ = _fit_sample(level, centres, settings, budget, EXTREME_TOL, f"sample of {level.n} with extremes")
+        if sample is None:  # taken out again only now, so as not to be held while all rows are looked at
+            sample = level.of(table)
+            ratio = sample.rows.total_weight() / table.rows.total_weight()
+        sample = sample.joined(table.sample(chosen, table.rows.weights(chosen) * ratio))
+        phase = f"sample of {sample.n} with extremes"
+        fitted, _ = _fit_sample(sample, centres, settings, budget, EXTREME_TOL, phase)
         if fitted is not centres:
             memory.low[:] = -np.inf
         centres = fitted

@@ -137,7 +137,8 @@ def _search(
 
 def _search_sample(table: Table, centres: Centres, plan: Plan, budget: Budget, rng: np.random.Generator) -> Centres:
     """Search on the largest sample at its share of the price: moves of whole clusters need no more rows."""
-    *_, sample = levels(table)
+    *_, level = levels(table)
+    sample = level.of(table)
     share = sample.rows.total_weight() / table.rows.total_weight()
     plan = plan._replace(lam=plan.lam * share)
     memory, growth = make_memory(sample.n), Growth(plan.lam, plan.tol, plan.max_clusters)

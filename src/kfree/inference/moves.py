@@ -4,6 +4,7 @@ A split is judged on rows that did not choose it (an even bit of the hash fits, 
 looks clear when a cluster has few rows for its dimension.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +17,16 @@ from kfree.rows.threads import in_order
 
 #: Between-sides share of the variance at which a split is clear: 0.64 for a halved Gaussian, 0.8 for two 4 sd apart.
 CLARITY = 0.8
+#: What chance may add to a share that n rows judge, times sqrt(n): the standard error for a halved Gaussian is 0.34.
+CHANCE = 0.3
 #: Pairs of seeds tried in each cluster.
 TRIALS = 4
 #: Two-means steps after seeding.
 STEPS = 4
 #: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
 STRAYS = 0.02
+#: Two clusters that share less than this of the variance between them are halves of one: 0.64 for a Gaussian.
+HALVES = 0.68
 #: Others that a cluster may be merged with: its closest ones.
 NEIGHBOURS = 8
 
@@ -56,7 +61,7 @@ class Halves(NamedTuple):
 
     side: Array  # (n,) 0 or 1
     gain: Array  # (K,) fall of the objective, penalty apart; 0 where there is none
-    clarity: Array  # (K,) share of the variance that lies between the sides, on the judging rows
+    clarity: Array  # (K,) share of the judges' variance that lies between the sides, less what chance may add to it
 
 
 class Roles(NamedTuple):
@@ -64,7 +69,7 @@ class Roles(NamedTuple):
 
     fits: Array  # indices of rows
     judges: Array  # indices of rows
-    enough: Array  # (K,) True where a cluster has judges enough
+    chance: Array  # (K,) what chance may add to the judges' share; inf where there are too few
 
 
 def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
@@ -88,17 +93,18 @@ def _roles(table: Table, memory: Memory, rule: SplitRule, K: int) -> Roles:
     active = table.rows.weight > 0 if table.rows.weight.size else np.ones(table.n, bool)
     if not rule.held_out:
         everybody = np.flatnonzero(active)
-        return Roles(everybody, everybody, np.ones(K, bool))
+        return Roles(everybody, everybody, np.zeros(K))
     even = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0
     judges = np.flatnonzero(active & ~even)
-    enough = _distinct_judges(table, memory.labels, judges, K) >= _MIN_JUDGES
-    return Roles(np.flatnonzero(active & even), judges, enough)
+    count = _distinct_judges(table, memory.labels, judges, K)
+    chance = np.where(count >= _MIN_JUDGES, CHANCE / np.sqrt(np.maximum(count, 1)), np.inf)
+    return Roles(np.flatnonzero(active & even), judges, chance)
 
 
 def _only(roles: Roles, labels: Array, wanted: Array) -> Roles:
     """Roles in the wanted clusters."""
     fits, judges = roles.fits, roles.judges
-    return Roles(fits[wanted[labels[fits]]], judges[wanted[labels[judges]]], roles.enough & wanted)
+    return Roles(fits[wanted[labels[fits]]], judges[wanted[labels[judges]]], np.where(wanted, roles.chance, np.inf))
 
 
 def fingerprints(table: Table, labels: Array, K: int) -> Array:
@@ -124,7 +130,7 @@ def _try(table: Table, centres: Centres, memory: Memory, roles: Roles, trial: in
     contrast[rows] = _contrast(table, mean, rows, memory.labels[rows])
     side[rows] = contrast[rows] > 0
     gain = _gains(table, rows, 2 * memory.labels[rows] + side[rows], usable)
-    clarity = _clarity(table, memory.labels, contrast, side, roles.judges, K) * roles.enough
+    clarity = _clarity(table, memory.labels, contrast, side, roles.judges, K) - roles.chance
     return Halves(side, gain, clarity)
 
 
@@ -211,53 +217,93 @@ def paying_merges(
     if K < 2:
         return []
     total, mass = table.rows.sums(memory.labels, K)
-    pairs, rises = _cheap_pairs(table, total, mass, lam)
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0], rises))]
-    used = np.zeros(K, bool)
+    pairs, rises = _close_pairs(table, total, mass)
+    pairs, rises = pairs[rises < lam], rises[rises < lam]
+    fits = _strays(table, memory.labels, total, mass, lam, pairs) <= strays * mass[pairs].min(axis=1)
+    return _disjoint(pairs[fits], rises[fits])
+
+
+def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> tuple[Centres, int]:
+    """Join clusters that are halves of one, whatever it costs: growth may have opened two where one was wanted.
+
+    The objective rises, so this is for samples only. Labels follow. Returns the centres and how many pairs were joined.
+    """
+    K = centres.mean.shape[0]
+    total, mass = table.rows.sums(memory.labels, K)
+    if K < 2:
+        return centres, 0
+    pairs, rises = _close_pairs(table, total, mass)
+    fits = _strays(table, memory.labels, total, mass, lam, pairs) <= STRAYS * mass[pairs].min(axis=1)
+    pairs, rises = pairs[fits], rises[fits]
+    blurred = _shares_between(table, centres, memory.labels, pairs) < HALVES
+    merges = _disjoint(pairs[blurred], rises[blurred])
+    if not merges:
+        return centres, 0
+    return _relabelled(table, memory, _targets(K, merges)[memory.labels], K), len(merges)
+
+
+def _disjoint(pairs: Array, rises: Array) -> list[tuple[int, int]]:
+    """Pairs to be merged, cheapest first, each cluster once."""
+    used: set[int] = set()
     merges: list[tuple[int, int]] = []
-    for (a, b), lost in zip(pairs.tolist(), _strays(table, memory.labels, total, mass, lam, pairs).tolist()):
-        if not used[a] and not used[b] and lost <= strays * min(mass[a], mass[b]):
-            merges.append((min(a, b), max(a, b)))
-            used[[a, b]] = True
+    for a, b in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], rises))].tolist():
+        if a not in used and b not in used:
+            merges.append((a, b))
+            used |= {a, b}
     return merges
+
+
+def _each_row_of(clusters: Array, labels: Array, K: int) -> Iterator[tuple[Array, Array]]:
+    """For a list of clusters, places in the list and the rows of the cluster there; not too many at a time."""
+    members = np.argsort(labels, kind="stable")
+    edges = np.searchsorted(labels[members], np.arange(K + 1))
+    size = edges[clusters + 1] - edges[clusters]
+    piece = np.cumsum(size) // _ENTRIES
+    for number in np.unique(piece):
+        some = np.flatnonzero(piece == number)
+        place = np.repeat(some, size[some])
+        offset = np.arange(place.size) - np.repeat(np.cumsum(size[some]) - size[some], size[some])
+        yield place, members[edges[clusters[place]] + offset]
 
 
 def _strays(table: Table, labels: Array, total: Array, mass: Array, lam: float, pairs: Array) -> Array:
     """For each pair of clusters the weight of the lighter one's rows that lie beyond lam of the joint centre."""
     a, b = pairs.T
     joint = make_centres(table.geometry, table.geometry.centre(total[a] + total[b], mass[a] + mass[b]))
-    members = np.argsort(labels, kind="stable")
-    edges = np.searchsorted(labels[members], np.arange(mass.size + 1))
-    small = np.where(mass[a] < mass[b], a, b)
-    size = edges[small + 1] - edges[small]
     lost = np.zeros(len(pairs))
-    piece = np.cumsum(size) // _ENTRIES
-    for number in np.unique(piece):  # a few pairs at a time: their rows may be many times those of the table
-        some = np.flatnonzero(piece == number)
-        pair = np.repeat(some, size[some])
-        offset = np.arange(pair.size) - np.repeat(np.cumsum(size[some]) - size[some], size[some])
-        rows = members[edges[small[pair]] + offset]
+    for pair, rows in _each_row_of(np.where(mass[a] < mass[b], a, b), labels, mass.size):
         beyond = table.excess(own_cost(table, rows, joint, pair.astype(np.int32)), lam, rows) > 0
         lost += np.bincount(pair[beyond], table.rows.weights(rows[beyond]), len(pairs))
     return lost
 
 
-def _cheap_pairs(table: Table, total: Array, mass: Array, lam: float) -> tuple[Array, Array]:
-    """Pairs of clusters whose union raises the costs by less than lam, among the closest of each, and the rises."""
-    pairs = _close_pairs(table, total, mass)
-    rises = np.empty(len(pairs))
-    step = max(1, _ENTRIES // total.shape[1])
-    for start in range(0, len(pairs), step):
-        a, b = pairs[start : start + step].T
-        rises[start : start + step] = table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
-    cheap = rises < lam
-    return pairs[cheap], rises[cheap]
+def _shares_between(table: Table, centres: Centres, labels: Array, pairs: Array) -> Array:
+    """For each pair of clusters the share of the variance of their contrast that lies between them."""
+    count = len(pairs)
+    # sums by side of weight, contrast and its square: the contrast changes sign between the sides, so nothing is lost
+    sums = np.zeros((3, 2 * count))
+    for side, rows in _each_row_of(pairs.ravel(), labels, centres.mean.shape[0]):
+        mine, other = pairs.ravel()[side], pairs[:, ::-1].ravel()[side]
+        with np.errstate(invalid="ignore"):
+            gap = own_cost(table, rows, centres, other.astype(np.int32)) - own_cost(
+                table, rows, centres, mine.astype(np.int32)
+            )
+        gap = np.where(np.isfinite(gap), gap, np.finfo(float).max ** 0.25) * np.where(side % 2, -1.0, 1.0)
+        weight = table.rows.weights(rows)
+        for line, value in zip(sums, (weight, weight * gap, weight * gap**2)):
+            line += np.bincount(side, value, 2 * count)
+    mass, first, second = sums.reshape(3, count, 2)
+    whole = first.sum(axis=1) ** 2 / mass.sum(axis=1)
+    between = (first**2 / mass).sum(axis=1) - whole
+    total = second.sum(axis=1) - whole
+    return between / np.where(total > 0, total, 1.0)
 
 
-def _close_pairs(table: Table, total: Array, mass: Array) -> Array:
-    """For each cluster the NEIGHBOURS others that W_a W_b / (W_a + W_b) times the lesser divergence puts closest.
+def _close_pairs(table: Table, total: Array, mass: Array) -> tuple[Array, Array]:
+    """Pairs of close clusters, the lower number first, and what their union would raise the costs by.
 
-    It is the rise itself for squared distances, and one product for all pairs.
+    For each cluster the NEIGHBOURS others that W_a W_b / (W_a + W_b) times the lesser divergence puts closest: it is
+    the rise itself for squared distances, and one product for all pairs.
     """
     held = np.flatnonzero(mass > 0)
     mean, weight = table.geometry.centre(total[held], mass[held]), mass[held]
@@ -271,7 +317,13 @@ def _close_pairs(table: Table, total: Array, mass: Array) -> Array:
         score[some - start, some] = np.inf
         nearest = np.argsort(score, axis=1, kind="stable")[:, : min(NEIGHBOURS, held.size - 1)]
         found.append(np.stack([np.repeat(some, nearest.shape[1]), nearest.ravel()], axis=1))
-    return held[np.unique(np.sort(np.concatenate(found), axis=1), axis=0)]
+    pairs = held[np.unique(np.sort(np.concatenate(found), axis=1), axis=0)]
+    rises = np.empty(len(pairs))
+    step = max(1, _ENTRIES // total.shape[1])
+    for start in range(0, len(pairs), step):
+        a, b = pairs[start : start + step].T
+        rises[start : start + step] = table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
+    return pairs, rises
 
 
 def apply_moves(
@@ -304,18 +356,27 @@ def apply_moves(
     merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
     if not split.size and not merges:
         return centres, 0
-    labels = memory.labels.copy()
-    target = np.arange(K)
-    for keep, gone in merges:
-        target[gone] = keep
     new = np.full(K, -1)
     new[split] = K + np.arange(split.size)
     away = (halves.side == 1) & (new[memory.labels] >= 0)
-    labels = np.where(away, new[memory.labels], target[memory.labels]).astype(np.int32)
-    total, mass = table.rows.sums(labels, K + split.size)
+    labels = np.where(away, new[memory.labels], _targets(K, merges)[memory.labels])
+    return _relabelled(table, memory, labels, K + split.size), split.size + len(merges)
+
+
+def _targets(K: int, merges: list[tuple[int, int]]) -> Array:
+    """For each cluster the one that its rows are in after the merges."""
+    target = np.arange(K)
+    for keep, gone in merges:
+        target[gone] = keep
+    return target
+
+
+def _relabelled(table: Table, memory: Memory, labels: Array, K: int) -> Centres:
+    """Give the rows new labels below K, drop clusters without weight, and return the centres."""
+    total, mass = table.rows.sums(labels.astype(np.int32), K)
     held = np.flatnonzero(mass > 0)
     remap = np.zeros(mass.size, np.int32)
     remap[held] = np.arange(held.size)
     memory.labels[:] = remap[labels]
     memory.low[:] = -np.inf
-    return make_centres(table.geometry, table.geometry.centre(total[held], mass[held])), split.size + len(merges)
+    return make_centres(table.geometry, table.geometry.centre(total[held], mass[held]))
