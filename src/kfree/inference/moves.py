@@ -17,8 +17,8 @@ from kfree.rows.threads import in_order
 
 #: Between-sides share of the variance at which a split is clear: 0.64 for a halved Gaussian, 0.8 for two 4 sd apart.
 CLARITY = 0.8
-#: What chance may add to a share that n rows judge, times sqrt(n): the standard error for a halved Gaussian is 0.34.
-CHANCE = 0.3
+#: What chance may add to a share that n rows judge, times sqrt(n); a halved Gaussian's standard error is 0.34.
+CHANCE = 0.15
 #: Pairs of seeds tried in each cluster.
 TRIALS = 4
 #: Two-means steps after seeding.

@@ -50,8 +50,9 @@ class Rows(ABC):
 
     def spans(self) -> list[slice]:
         """The spans the rows are read in."""
-        # small tables, too, keep a few threads busy, if there is anything to do for them
-        size = max(1, SPAN // 4) if self.n <= 2 * SPAN and self.p >= 32 else SPAN
+        # short tables of wide rows, too, keep a few threads busy
+        wide = self.entries >= 32 * self.n
+        size = max(1, SPAN // 4) if self.n <= 4 * SPAN and wide else SPAN
         return [slice(start, min(start + size, self.n)) for start in range(0, self.n, size)]
 
     def each(self, function: Callable[[slice], T]) -> Iterator[T]:
