@@ -11,6 +11,7 @@ from kfree.families import Geometry
 from kfree.inference.assign import assign, confirmed, loosen, make_centres
 from kfree.inference.collapsed import move_rows
 from kfree.inference.grow import Grown, Growth, _pass, update
+from kfree.inference.moves import _shares_between, merge_halves
 from kfree.inference.serial import Sweep, Swept
 from kfree.inference.serial import _pass as serial_pass
 from kfree.inference.table import make_memory, make_table
@@ -190,3 +191,46 @@ def test_threads_do_not_matter():
         assert_array_equal(labels, results[0][0])
         assert_array_equal(mean, results[0][1])
         assert trace == results[0][2]
+
+
+def labelled(x, labels):
+    """A table of rows with its memory, and the centres of the labels."""
+    table, _, _ = table_of(make("sqeuclidean"), x)
+    memory = make_memory(len(x))
+    memory.labels[:] = labels
+    total, mass = table.rows.sums(memory.labels, int(labels.max()) + 1)
+    return table, memory, make_centres(table.geometry, table.geometry.centre(total, mass))
+
+
+@pytest.mark.parametrize(("gap", "joined"), [(0.0, 1), (1.0, 1), (6.0, 0)])
+def test_halves_of_one_cluster_are_joined_and_two_clusters_are_not(gap, joined):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 3))
+    x[:1000, 0] += gap
+    far = rng.normal(size=(500, 3)) + 40.0
+    table, memory, centres = labelled(np.concatenate([x, far]), np.r_[(x[:, 0] > gap / 2), np.full(500, 2)])
+    after, count = merge_halves(table, centres, memory, 100.0)
+    assert count == joined
+    assert len(after.mean) == 3 - joined
+    assert len(np.unique(memory.labels)) == 3 - joined
+    assert len(np.unique(memory.labels[2000:])) == 1
+
+
+def test_halves_whose_union_would_leave_rows_beyond_lam_are_not_joined():
+    x = np.random.default_rng(0).normal(size=(2000, 2))
+    table, memory, centres = labelled(x, (x[:, 0] > 0).astype(int))
+    assert merge_halves(table, centres, memory, 1.0)[1] == 0
+
+
+@given(seed=st.integers(0, 2**20))
+def test_the_share_between_two_clusters_is_that_of_their_contrast(seed):
+    rng = np.random.default_rng(seed)
+    x, labels = rng.normal(size=(60, 2)), rng.integers(3, size=60)
+    table, memory, centres = labelled(x, np.r_[labels[:57], 0, 1, 2])
+    pairs = np.array([[0, 1], [1, 2]])
+    for share, (a, b) in zip(_shares_between(table, centres, memory.labels, pairs), pairs):
+        rows = np.flatnonzero((memory.labels == a) | (memory.labels == b))
+        to = ((table.rows.dense(rows)[:, None] - centres.mean[[a, b]][None]) ** 2).sum(axis=2)
+        contrast, side = to[:, 0] - to[:, 1], memory.labels[rows] == a
+        between = sum(s.sum() * (contrast[s].mean() - contrast.mean()) ** 2 for s in (side, ~side))
+        assert share == pytest.approx(between / ((contrast - contrast.mean()) ** 2).sum(), rel=1e-9)
