@@ -54,7 +54,7 @@ def fit_serial(
 def _pass(table: Table, state: Swept, memory: Memory, sweep: Sweep) -> tuple[Swept, Info]:
     before = memory.labels.copy()
     sums = assign(table, state.centres, memory, sweep.lam)
-    openers, fresh = _open(table, state.centres, memory, sweep, visit(table, sweep.order, state.rng))
+    openers, fresh = open_in_order(table, state.centres, memory, sweep, visit(table, sweep.order, state.rng))
     if openers.size:
         centres = make_centres(table.geometry, np.concatenate([state.centres.mean, fresh.mean]))
         weight = table.rows.weights(slice(0, table.n))
@@ -80,7 +80,7 @@ def visit(table: Table, order: str | Array, rng: np.random.Generator) -> Array:
     return rng.permutation(table.n) if order == "random" else np.arange(table.n)
 
 
-def _open(table: Table, centres: Centres, memory: Memory, sweep: Sweep, order: Array) -> tuple[Array, Centres]:
+def open_in_order(table: Table, centres: Centres, memory: Memory, sweep: Sweep, order: Array) -> tuple[Array, Centres]:
     """Rows that open a cluster when their turn comes, and their centres; labels and costs of all rows follow."""
     beyond = np.flatnonzero(table.excess(memory.cost, sweep.lam) > 0)
     none = np.empty(0, np.intp)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from kfree.families import Affine, Array, Geometry
+from kfree.families import Affine, Array, Family, Geometry
 from kfree.kernels import kernels
 from kfree.rows.threads import in_order
 
@@ -115,6 +115,14 @@ class Rows(ABC):
     def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
 
+    @abstractmethod
+    def products(self, rows: Any, affine: Affine) -> tuple[Array, Array]:
+        """Products (m, K) of a few rows with the coefficients, float64, and a bound (m,) on their magnitude."""
+
+    @abstractmethod
+    def parts(self, rows: Array, labels: Array, K: int, family: Family) -> "Rows":
+        """The centres of K sets of rows as rows of their own; each weighs what its centre stands for."""
+
     def nearest(
         self, rows: Any, base: Array, affine: Affine, dtype: Any = None, norms: Norms | None = None
     ) -> tuple[Nearest, Array]:
@@ -147,6 +155,11 @@ class Rows(ABC):
             return total, mass
 
         return add_up(self.each(of_span), K, self.p)
+
+
+def magnitude(one_norm: Array, square: Array, reach: Array) -> Array:
+    """Bound on all products of rows with coefficients of this reach: two forms of Hölder's inequality."""
+    return np.minimum(np.sqrt(square) * reach[0], one_norm * reach[1])
 
 
 def add_up(parts: Iterator[tuple[Array, Array]], K: int, p: int) -> tuple[Array, Array]:

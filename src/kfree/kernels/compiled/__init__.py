@@ -4,19 +4,23 @@ from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_se
 from kfree.kernels.compiled.content import farthest, hash_csr, hash_dense
 from kfree.kernels.compiled.decide import near_threshold, open_decisions, unsettled
 from kfree.kernels.compiled.dip import dip
+from kfree.kernels.compiled.groups import arrange, find_slots, may_open, visit_rows
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
 from kfree.kernels.compiled.sums import add_csr, add_dense, distance_csr, distance_dense, own_csr, own_dense
 
 __all__ = [
     "add_csr",
     "add_dense",
+    "arrange",
     "dip",
     "distance_csr",
     "distance_dense",
     "farthest",
+    "find_slots",
     "hash_csr",
     "hash_dense",
     "lower_medians",
+    "may_open",
     "near_threshold",
     "nearest_csr",
     "nearest_dense",
@@ -27,4 +31,5 @@ __all__ = [
     "sort_segments",
     "three_least",
     "unsettled",
+    "visit_rows",
 ]
