@@ -13,7 +13,8 @@ from kfree.estimators._model import Problem, Start
 from kfree.estimators._shared import Locals, SharedModel
 from kfree.estimators._sklearn import check_table
 from kfree.inference.groups import Groups, Lams, make_groups
-from kfree.inference.hdp import Fitted, Plan, fit, start_state
+from kfree.inference.hdp import Fitted, Plan, start_state
+from kfree.inference.hdp_fit import fit
 from kfree.inference.loop import Budget
 from kfree.rows import set_span_threads
 

@@ -281,23 +281,3 @@ def predict_rows(table: Table, code: Array, held: Held, centres: Centres, memory
     for piece, chosen in zip(pieces, in_order(of_piece, pieces)):
         labels[piece] = chosen
     return labels
-
-
-def fit(
-    table: Table,
-    groups: Groups,
-    state: Shared,
-    plan: Plan,
-    budget: Budget,
-    publish: Callable[[Array], Array],
-) -> Fitted:
-    """Fit from a starting state; ``publish`` rounds centres to what users will see of them."""
-    budget.best = None
-    memory = make_memory(table.n)
-    try:
-        outcome = run_passes(table, groups, state, memory, plan, budget)
-    except KeyboardInterrupt:
-        budget.interrupted = True
-        outcome = Outcome(state if budget.best is None else budget.best, [], False)
-        memory = make_memory(table.n)
-    return close(table, groups, outcome.state, memory, plan, publish, outcome)

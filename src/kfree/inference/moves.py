@@ -229,7 +229,7 @@ def paying_merges(
 
 def _cheap_pairs(table: Table, total: Array, mass: Array, lam: float) -> tuple[Array, Array]:
     """Pairs of clusters whose union raises the costs by less than lam, among the closest of each, and the rises."""
-    pairs = _close_pairs(table, total, mass)
+    pairs = close_pairs(table, total, mass)
     rises = np.empty(len(pairs))
     step = max(1, _ENTRIES // total.shape[1])
     for start in range(0, len(pairs), step):
@@ -239,7 +239,7 @@ def _cheap_pairs(table: Table, total: Array, mass: Array, lam: float) -> tuple[A
     return pairs[cheap], rises[cheap]
 
 
-def _close_pairs(table: Table, total: Array, mass: Array) -> Array:
+def close_pairs(table: Table, total: Array, mass: Array) -> Array:
     """For each cluster the NEIGHBOURS others that W_a W_b / (W_a + W_b) times the lesser divergence puts closest.
 
     It is the rise itself for squared distances, and one product for all pairs.

@@ -4,7 +4,7 @@ from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_se
 from kfree.kernels.compiled.content import farthest, hash_csr, hash_dense
 from kfree.kernels.compiled.decide import near_threshold, open_decisions, unsettled
 from kfree.kernels.compiled.dip import dip
-from kfree.kernels.compiled.groups import arrange, find_slots, may_open, visit_rows
+from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
 from kfree.kernels.compiled.sums import add_csr, add_dense, distance_csr, distance_dense, own_csr, own_dense
 
@@ -28,6 +28,7 @@ __all__ = [
     "own_csr",
     "own_dense",
     "rows_of_pairs",
+    "share_gains",
     "sort_segments",
     "three_least",
     "unsettled",

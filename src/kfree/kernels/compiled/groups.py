@@ -72,3 +72,22 @@ def visit_rows(first, cost, slack, unit, alone, group, column, lam, room, known,
         grew[r] = not held[g, arg]
         held[g, arg] = True
     return cost.shape[0]
+
+
+@njit(nogil=True, cache=True)
+def share_gains(cost, weight, group, held, add, drop, labels):  # noqa: D103
+    for r in range(cost.shape[0]):
+        g, w = group[r], weight[r]
+        best, second, arg = np.inf, np.inf, -1
+        for k in range(cost.shape[1]):
+            if held[g, k] and cost[r, k] < second:
+                if cost[r, k] < best:
+                    second, best, arg = best, cost[r, k], k
+                else:
+                    second = cost[r, k]
+        labels[r] = arg
+        for k in range(cost.shape[1]):
+            if not held[g, k] and cost[r, k] < best:
+                add[g, k] += w * (best - cost[r, k])
+        if arg >= 0:
+            drop[g, arg] += w * (second - best)

@@ -64,3 +64,20 @@ def visit_rows(first, cost, slack, unit, alone, group, column, lam, room, known,
         grew[r] = not held[g, arg]
         held[g, arg] = True
     return cost.shape[0]
+
+
+def share_gains(cost, weight, group, held, add, drop, labels):
+    """What groups would gain by holding one more cluster, and lose by giving one up.
+
+    Adds to ``add[g, k]`` what the rows of group g would save if it held k as well, and to ``drop[g, k]`` what they
+    would pay for their next best cluster if it did not. ``labels`` are their best clusters, -1 if all exclude a row.
+    """
+    for r in range(cost.shape[0]):
+        g = group[r]
+        own = np.where(held[g], cost[r], np.inf)
+        best, second = np.partition(np.append(own, np.inf), 1)[:2]
+        labels[r] = own.argmin() if best < np.inf else -1
+        nearer = np.flatnonzero(~held[g] & (cost[r] < best))
+        add[g, nearer] += weight[r] * (best - cost[r, nearer])
+        if labels[r] >= 0:
+            drop[g, labels[r]] += weight[r] * (second - best)
