@@ -20,7 +20,7 @@ from kfree.estimators._checks import (
 )
 from kfree.families import Array, Family, Geometry
 from kfree.inference.assign import Centres, assign, cost_matrix, make_centres
-from kfree.inference.auto import choose_lam
+from kfree.inference.auto import AutoLam, choose_lam
 from kfree.inference.fit import Fitted, Plan, fit
 from kfree.inference.init import covering_centres, farthest_first, global_centre, seeded_centres
 from kfree.inference.loop import Budget
@@ -94,9 +94,7 @@ class Problem(NamedTuple):
             budget.interrupted = True
             reach = float(farthest_first(self.table, 1)[0][0])
             return Start(reach if 0 < reach < np.inf else 1.0, "mean", False, False)
-        message = ""
-        if found.n_groups == 1:
-            message = _TOO_SHORT if budget.spent else no_gap_message(found.suggestions)
+        message = auto_message(found, budget)
         start: Any = centres if centres is not None else init
         own = isinstance(start, str) and start == "auto"
         if own:
@@ -148,6 +146,13 @@ _TOO_SHORT = (
     "max_time ran out while lam was chosen, before a gap between groups was found, so all rows are one cluster. "
     "Raise max_time, or pass lam."
 )
+
+
+def auto_message(found: AutoLam, budget: Budget) -> str:
+    """What a user should know of a lam that was chosen."""
+    if found.n_groups > 1:
+        return ""
+    return _TOO_SHORT if budget.spent else no_gap_message(found.suggestions)
 
 
 def no_gap_message(suggestions: Any) -> str:

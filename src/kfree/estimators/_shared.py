@@ -7,12 +7,71 @@ import scipy.sparse as sp
 
 from kfree.estimators._checks import check_weight
 from kfree.estimators._groups import GroupIndex, check_groups
-from kfree.estimators._model import Model, Problem
+from kfree.estimators._model import Model, Problem, Start, auto_message
 from kfree.families import Array
 from kfree.inference.assign import Centres, assign, own_cost
 from kfree.inference.groups import Groups, Held, Lams, find_slots
-from kfree.inference.hdp import Fitted, predict_rows
+from kfree.inference.hdp import Fitted, Shared, predict_rows, start_state
+from kfree.inference.hdp_auto import choose_lams
+from kfree.inference.hdp_search import state_of
+from kfree.inference.init import farthest_first, global_centre
+from kfree.inference.loop import Budget
 from kfree.inference.table import Table, make_memory
+
+
+class SharedStart(NamedTuple):
+    """Where a fit starts and with which penalties."""
+
+    lams: Lams
+    start: Start
+    labels: Array | None = None  # (n,) clusters of the rows that came with the penalties, if the fit starts from them
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        groups: Groups,
+        init: Any,
+        local: float | None,
+        top: float | None,
+        most: float,
+        budget: Budget,
+    ) -> "SharedStart":
+        """Resolve the penalties (None: from the data) and ``init``."""
+        if local is not None and top is not None:
+            lams = Lams(local, top)
+            return cls(lams, problem.start(init, lams.both, most, budget))
+        try:
+            found = choose_lams(problem.table, groups, local, top, budget)
+        except KeyboardInterrupt:
+            budget.interrupted = True
+            reach = float(farthest_first(problem.table, 1)[0][0])
+            reach = reach if 0 < reach < np.inf else 1.0
+            lams = Lams(reach if local is None else local, reach if top is None else top)
+            return cls(lams, Start(lams.both, "mean", False, False))
+        own = isinstance(init, str) and init == "auto" and found.pooled.mean.shape[0] <= most
+        start = problem.start(found.pooled.mean + problem.shift if own else init, found.lams.both, most, budget)
+        message = auto_message(found.pooled, budget)
+        start = start._replace(message=message, window=found.pooled.window, n_groups=found.pooled.n_groups)
+        return cls(found.lams, start, found.labels if own else None)
+
+    @property
+    def price(self) -> bool:
+        """Whether penalties and start were found together."""
+        return self.labels is not None
+
+    def state(
+        self, problem: Problem, groups: Groups, most: float, budget: Budget, rng: np.random.Generator
+    ) -> Shared:
+        """The state before the first pass."""
+        if self.labels is not None:
+            return state_of(problem.table, groups, self.labels, rng)
+        given = self.start.given
+        try:
+            mean = problem.first_centres(self.start, most, budget, rng)
+        except KeyboardInterrupt:
+            budget.interrupted, given, mean = True, False, global_centre(problem.table)
+        return start_state(mean, problem.table, groups, given=given, rng=rng)
 
 
 class SharedModel(NamedTuple):

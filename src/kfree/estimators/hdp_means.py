@@ -9,11 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._base import HardClusters
 from kfree.estimators._checks import check_choice, check_number
 from kfree.estimators._groups import GroupIndex, check_groups
-from kfree.estimators._model import Problem, Start
-from kfree.estimators._shared import Locals, SharedModel
+from kfree.estimators._model import Problem
+from kfree.estimators._shared import Locals, SharedModel, SharedStart
 from kfree.estimators._sklearn import check_table
 from kfree.inference.groups import Groups, Lams, make_groups
-from kfree.inference.hdp import Fitted, Plan, start_state
+from kfree.inference.hdp import Fitted, Plan
 from kfree.inference.hdp_fit import fit
 from kfree.inference.loop import Budget
 from kfree.rows import set_span_threads
@@ -89,10 +89,10 @@ class HDPMeans(HardClusters):
             problem = self._problem(X, sample_weight)
             index, code = (None, np.zeros(X.shape[0], np.int32)) if labels is None else GroupIndex.of(labels)
             grouped = make_groups(code, problem.table.rows, 1 if index is None else index.labels.size)
-            lams, start = self._start(problem, budget)
-            best = self._best_of(problem, grouped, lams, start, budget)
-            self._publish(problem, grouped, index, lams, best)
-        self._warn(start.message, budget)
+            start = self._start(problem, grouped, budget)
+            best = self._best_of(problem, grouped, start, budget)
+            self._publish(problem, grouped, index, start.lams, best)
+        self._warn(start.start.message, budget)
         return self
 
     def fit_predict(self, X, y=None, *, groups=None, sample_weight=None):
@@ -185,26 +185,26 @@ class HDPMeans(HardClusters):
         check_choice("search", self.search, _SEARCHES)
         self._check_common()
 
-    def _start(self, problem: Problem, budget: Budget) -> tuple[Lams, Start]:
+    def _start(self, problem: Problem, groups: Groups, budget: Budget) -> SharedStart:
         """The penalties, and where to start."""
         most = np.inf if self.max_clusters is None else self.max_clusters
         given: Any = self.init
         if self.warm_start and hasattr(self, "_model"):
             given = self.cluster_centers_[: int(min(most, self.n_clusters_))]
-        lams = Lams(float(self.lam_local), float(self.lam_global))
-        return lams, problem.start(given, lams.both, most, budget)
+        lams = [None if isinstance(lam, str) else float(lam) for lam in (self.lam_local, self.lam_global)]
+        return SharedStart.of(problem, groups, given, *lams, most, budget)
 
-    def _plan(self, lams: Lams) -> Plan:
+    def _plan(self, start: SharedStart) -> Plan:
         auto = isinstance(self.lam_local, str) or isinstance(self.lam_global, str)
         search = self.search if self.search != "auto" else "full" if auto else "points"
         order = self.order if isinstance(self.order, str) else np.asarray(self.order)
         if search == "full":
             order = "content"  # what is searched for is a minimum, not a trajectory: rows in any order give the same
         most = np.inf if self.max_clusters is None else self.max_clusters
-        return Plan(lams, search, order, self.tol, self.max_iter, most)
+        return Plan(start.lams, search, order, self.tol, self.max_iter, most, start.price)
 
-    def _best_of(self, problem: Problem, groups: Groups, lams: Lams, start: Start, budget: Budget) -> Fitted:
-        plan = self._plan(lams)
+    def _best_of(self, problem: Problem, groups: Groups, start: SharedStart, budget: Budget) -> Fitted:
+        plan = self._plan(start)
         problem.check_order(self.order if isinstance(self.order, str) else np.asarray(self.order))
         random = isinstance(plan.order, str) and plan.order == "random"
         random |= isinstance(self.init, str) and self.init == "k-means++"
@@ -213,9 +213,7 @@ class HDPMeans(HardClusters):
         for seed in seeds:
             if best is not None and budget.spent:
                 break
-            rng = np.random.default_rng(seed)
-            mean = problem.first_centres(start, plan.max_clusters, budget, rng)
-            state = start_state(mean, problem.table, groups, given=start.given, rng=rng)
+            state = start.state(problem, groups, plan.max_clusters, budget, np.random.default_rng(seed))
             result = fit(problem.table, groups, state, plan, budget, problem.publish)
             if best is None or result.objective < best.objective:
                 best = result

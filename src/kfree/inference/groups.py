@@ -6,6 +6,7 @@ A local cluster is a pair (group, global cluster): two local clusters of one gro
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from kfree.families import Array
 from kfree.kernels import kernels
@@ -126,3 +127,9 @@ def held_of_labels(groups: Groups, labels: Array, K: int) -> Held:
     """The local clusters of a labelling, by number inside each group."""
     key = np.unique(groups.code[groups.rows].astype(np.int64) * K + labels[groups.rows])
     return Held(_starts(key // K, groups.count), (key % K).astype(np.int32))
+
+
+def held_by_both(held: Held, count: int, K: int, a: Array, b: Array) -> Array:
+    """How many of the groups hold both clusters of each pair (a, b)."""
+    holds = sp.csr_matrix((np.ones(held.member.size), held.member, held.start), shape=(count, K))
+    return np.asarray((holds.T @ holds).tocsr()[a, b]).ravel()

@@ -46,6 +46,7 @@ class Plan(NamedTuple):
     tol: float
     max_iter: int
     max_clusters: float
+    price: bool = False  # the penalties were found together with the start: its number of clusters is meant
 
 
 class Shared(NamedTuple):

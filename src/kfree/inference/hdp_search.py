@@ -6,12 +6,11 @@ Every accepted move lowers J by its exact change. The three-part passes go on fr
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from kfree.families import Array
 from kfree.inference.assign import make_centres, own_cost
 from kfree.inference.collapsed import move_rows
-from kfree.inference.groups import Groups, Held, Lams, find_slots, held_of_labels
+from kfree.inference.groups import Groups, Lams, find_slots, held_by_both, held_of_labels
 from kfree.inference.hdp import Plan, Shared, run_passes
 from kfree.inference.hdp_collapsed import move_shared_rows
 from kfree.inference.hdp_parts import part_table
@@ -201,7 +200,7 @@ def paying_merges(table: Table, groups: Groups, state: Shared, lams: Lams) -> li
     pairs = np.stack(np.triu_indices(K, 1), axis=1) if K <= ALL_PAIRS else close_pairs(table, total, mass)
     a, b = pairs.T
     rise = np.concatenate([_joins(table, total, mass, pairs[start : start + 4096]) for start in range(0, len(a), 4096)])
-    saved = lams.local * _held_by_both(state.held, groups.count, K, a, b) + (
+    saved = lams.local * held_by_both(state.held, groups.count, K, a, b) + (
         lams.top if np.isfinite(lams.top) else np.inf
     )
     with np.errstate(invalid="ignore"):
@@ -214,12 +213,6 @@ def paying_merges(table: Table, groups: Groups, state: Shared, lams: Lams) -> li
 def _joins(table: Table, total: Array, mass: Array, pairs: Array) -> Array:
     a, b = pairs.T
     return table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
-
-
-def _held_by_both(held: Held, count: int, K: int, a: Array, b: Array) -> Array:
-    holds = sp.csr_matrix((np.ones(held.member.size), held.member, held.start), shape=(count, K))
-    both = (holds.T @ holds).tocsr()
-    return np.asarray(both[a, b]).ravel()
 
 
 class Splits(NamedTuple):

@@ -239,8 +239,8 @@ def _cheap_pairs(table: Table, total: Array, mass: Array, lam: float) -> tuple[A
     return pairs[cheap], rises[cheap]
 
 
-def close_pairs(table: Table, total: Array, mass: Array) -> Array:
-    """For each cluster the NEIGHBOURS others that W_a W_b / (W_a + W_b) times the lesser divergence puts closest.
+def close_pairs(table: Table, total: Array, mass: Array, count: int = NEIGHBOURS) -> Array:
+    """For each cluster the few others that W_a W_b / (W_a + W_b) times the lesser divergence puts closest.
 
     It is the rise itself for squared distances, and one product for all pairs.
     """
@@ -254,7 +254,7 @@ def close_pairs(table: Table, total: Array, mass: Array) -> Array:
         from_others = base + affine.offset[some, None] - affine.coef[some] @ mean.T
         score = np.minimum(to_others, from_others) / (1 / weight[some, None] + 1 / weight)
         score[some - start, some] = np.inf
-        nearest = np.argsort(score, axis=1, kind="stable")[:, : min(NEIGHBOURS, held.size - 1)]
+        nearest = np.argsort(score, axis=1, kind="stable")[:, : min(count, held.size - 1)]
         found.append(np.stack([np.repeat(some, nearest.shape[1]), nearest.ravel()], axis=1))
     return held[np.unique(np.sort(np.concatenate(found), axis=1), axis=0)]
 
