@@ -22,6 +22,113 @@ _SEARCHES = ("auto", "points", "full")
 
 
 class HDPMeans(HardClusters):
+    r"""Clusters shared by groups of rows: every group uses some of the clusters, and all draw on the same ones.
+
+    Minimises over labels and centres mu
+
+    .. math:: J = \sum_i w_i D(x_i, \mu_{z_i}) + \mathrm{lam\_local} \cdot T + \mathrm{lam\_global} \cdot K
+
+    where K is the number of clusters in use, T the sum over groups of the number of clusters each one uses (its local
+    clusters), and D any Bregman divergence.
+
+    Parameters
+    ----------
+    lam_local : float or "auto", default="auto"
+        Price of a cluster in each group that uses it; larger makes groups use fewer clusters. 0 makes groups
+        irrelevant.
+    lam_global : float or "auto", default="auto"
+        Price of a cluster, once for all groups; larger makes groups share more. 0 clusters every group for itself.
+        "auto" takes the price that :class:`DPMeans` finds for a cluster of all rows together; ``lam_local`` is that
+        price divided by the number of groups that use a cluster on average.
+    divergence : str or Family, default="sqeuclidean"
+        As in :class:`DPMeans`.
+    search : {"auto", "points", "full"}, default="auto"
+        "points": the three-part passes of the papers: rows choose their clusters one after the other, local clusters
+        choose their global ones, centres move. "full": also changes of what a group uses, moves of single rows and
+        of local clusters with the centres following, merges and splits, whatever lowers J. "auto": "full" if a penalty
+        is "auto" (a price), otherwise "points".
+    order : {"random", "index"} or permutation, default="random"
+        Order in which "points" visits rows; always group after group, the groups at random, rising, or as they first
+        occur in the permutation. "full" has an order of its own, which does not depend on where rows stand.
+    init : {"auto", "mean", "farthest_first", "k-means++"} or array (K, p), default="auto"
+        First centres. "mean": the global centre, which every group uses. Others are used by no group at first:
+        "farthest_first" and "k-means++" add rows until all are within ``lam_local + lam_global`` of one. "auto": the
+        solution that came with the penalties, else "mean".
+    n_init : int, default=1
+        Fits from different seeds; the one with the lowest objective is kept. Deterministic settings are run once.
+    weighting, smoothing, smoothing_mean
+        As in :class:`DPMeans`.
+    max_clusters : int, default=None
+        Never open more (global) clusters than this.
+    max_iter : int, default=300
+        Most passes over all rows.
+    tol : float, default=1e-4
+        Share of the weight that may still change label when a fit stops; 0 runs to the fixed point.
+    max_time : float, default=None
+        Seconds after which the best so far is returned.
+    warm_start : bool, default=False
+        Start from the centres of the last fit, whatever ``init`` says.
+    random_state : int, RandomState or None, default=None
+        Seeds ``order="random"`` and ``init="k-means++"``; nothing else is random.
+    verbose : int, default=0
+        1 prints every pass.
+
+    Attributes
+    ----------
+    labels_ : array (n,)
+        (Global) cluster of each training row, 0 to K-1, heaviest first; equals ``predict(X, groups=groups)``.
+    local_labels_ : array (n,)
+        Number of the row's local cluster inside its group, in the order of the global ones; -1 for rows without
+        weight.
+    groups_ : array (J,)
+        Labels of the groups, sorted if they can be, otherwise as they first occur.
+    group_clusters_ : CSR matrix (J, K)
+        Weight of the rows of each group (in the order of ``groups_``) in each cluster.
+    cluster_centers_ : array (K, p)
+        Centres, in the units of the rows.
+    cluster_weights_ : array (K,)
+        Weight of the rows of each cluster.
+    n_clusters_, n_local_clusters_ : int
+        K and T.
+    lam_local_, lam_global_ : float
+        The penalties used.
+    inertia_, objective_ : float
+        Weighted sum of divergences; J (with the prior's share, if smoothing).
+    objective_trace_ : array
+        J after each pass; never rises. The last value is ``objective_``.
+    n_iter_ : int
+        Passes over all rows.
+    converged_ : bool
+        Whether ``tol`` was reached.
+    family_ : Family
+        The divergence, with what it took from the data.
+
+    See Also
+    --------
+    DPMeans : Clusters of rows without groups.
+
+    References
+    ----------
+    .. [1] Jiang, Kulis & Jordan (2012), Small-variance asymptotics for exponential family Dirichlet process
+       mixture models, Section 4 (the objective is their eq. 4).
+    .. [2] Kulis & Jordan (2012), Revisiting k-means: new algorithms via Bayesian nonparametrics, Algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfree import HDPMeans
+    >>> X = np.array([[0.0], [0.2], [5.0], [5.2], [0.1], [9.0], [9.2]])
+    >>> groups = ["a", "a", "a", "a", "b", "b", "b"]
+    >>> model = HDPMeans(lam_local=1.0, lam_global=2.0, random_state=0).fit(X, groups=groups)
+    >>> model.n_clusters_, model.n_local_clusters_
+    (3, 4)
+    >>> model.labels_
+    array([0, 0, 1, 1, 0, 2, 2], dtype=int32)
+    >>> model.group_clusters_.toarray()
+    array([[2., 2., 0.],
+           [1., 0., 2.]])
+    """
+
     _shared: SharedModel
 
     def __init__(

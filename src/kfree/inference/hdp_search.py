@@ -10,7 +10,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.assign import make_centres, own_cost
 from kfree.inference.collapsed import move_rows
-from kfree.inference.groups import Groups, Lams, find_slots, held_by_both, held_of_labels
+from kfree.inference.groups import Groups, Lams, find_slots, held_by_both, held_of_labels, make_groups
 from kfree.inference.hdp import Plan, Shared, run_passes
 from kfree.inference.hdp_collapsed import move_shared_rows
 from kfree.inference.hdp_parts import part_table
@@ -132,8 +132,8 @@ def _all_parts(table: Table, groups: Groups, state: Shared) -> Parts:
     K, T = state.centres.mean.shape[0], state.held.member.size
     slot = find_slots(groups, state.held, state.labels, K)
     rows = table.rows.parts(groups.rows, slot.astype(np.int32), T, table.geometry.family)
-    prints = np.zeros(T, np.uint64)
-    np.add.at(prints, slot, mix(table.hashes[groups.rows] + np.uint64(1)))
+    prints = np.full(T, 2**64 - 1, np.uint64)  # the least hash of its rows: copies of a row change nothing
+    np.minimum.at(prints, slot, mix(table.hashes[groups.rows] + np.uint64(1)))
     return Parts(part_table(table, rows)._replace(hashes=prints), slot)
 
 
@@ -159,14 +159,23 @@ def _move_parts(table: Table, groups: Groups, state: Shared, plan: Plan) -> Shar
 
 
 def _move_rows(table: Table, groups: Groups, state: Shared, plan: Plan) -> Shared:
-    """Collapsed moves of rows, on tables where one row weighs something."""
+    """Collapsed moves of rows, on tables where one row weighs something; copies in a group move as one, so that
+    integer weights equal repeated rows."""
     if table.n * state.centres.mean.size > ONE_BY_ONE:
         return state
-    labels = state.labels.copy()
-    order = turns(table, groups, "content", state.rng)
+    rows, labels = groups.rows, state.labels.copy()
+    order = np.lexsort((table.hashes[rows], groups.code[rows]))
+    code, hashes = groups.code[rows[order]], table.hashes[rows[order]]
+    first = np.concatenate([[True], (code[1:] != code[:-1]) | (hashes[1:] != hashes[:-1])])
+    which = np.cumsum(first) - 1
+    once = rows[order[first]]
+    sample = table.sample(once, np.bincount(which, table.rows.weights(rows[order])))
+    own, grouped = labels[once], make_groups(groups.code[once], sample.rows, groups.count)
+    turn = turns(sample, grouped, "content", state.rng)
     for _ in range(ROUNDS):
-        if not move_shared_rows(table, groups, labels, plan.lams, order, plan.max_clusters):
+        if not move_shared_rows(sample, grouped, own, plan.lams, turn, plan.max_clusters):
             break
+    labels[rows[order]] = own[which]
     return state_of(table, groups, labels, state.rng)
 
 
@@ -194,19 +203,15 @@ def paying_merges(table: Table, groups: Groups, state: Shared, lams: Lams) -> li
     """Pairs of clusters whose union lowers J, best first: one lam_global is saved, and lam_local in every group that
     holds both."""
     K = state.centres.mean.shape[0]
-    if K < 2:
+    if K < 2 or not np.isfinite(lams.top):
         return []
     total, mass = table.rows.sums(state.labels, K)
     pairs = np.stack(np.triu_indices(K, 1), axis=1) if K <= ALL_PAIRS else close_pairs(table, total, mass)
     a, b = pairs.T
     rise = np.concatenate([_joins(table, total, mass, pairs[start : start + 4096]) for start in range(0, len(a), 4096)])
-    saved = lams.local * held_by_both(state.held, groups.count, K, a, b) + (
-        lams.top if np.isfinite(lams.top) else np.inf
-    )
-    with np.errstate(invalid="ignore"):
-        change = rise - saved
-    pays = np.flatnonzero(change < -_GAIN * (rise + lams.local)) if np.isfinite(lams.top) else np.empty(0, np.intp)
-    order = pays[np.lexsort((b[pays], a[pays], change[pays]))]
+    saved = lams.local * held_by_both(state.held, groups.count, K, a, b) + lams.top
+    pays = np.flatnonzero(rise < saved - _GAIN * (saved + lams.local))
+    order = pays[np.lexsort((b[pays], a[pays], (rise - saved)[pays]))]
     return [(int(a[q]), int(b[q])) for q in order]
 
 
