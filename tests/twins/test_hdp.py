@@ -76,7 +76,9 @@ def test_a_pass_in_blocks_equals_one_row_at_a_time(name, eta, monkeypatch):
     assert opened > 0
 
 
-@given(seed=st.integers(0, 10_000), name=st.sampled_from(NAMES), block=st.sampled_from([1, 4, 256]), seeded=st.booleans())
+@given(
+    seed=st.integers(0, 10_000), name=st.sampled_from(NAMES), block=st.sampled_from([1, 4, 256]), seeded=st.booleans()
+)
 def test_any_block_and_any_start_give_the_same(seed, name, block, seeded):
     from kfree.inference import hdp_points
 

@@ -92,7 +92,8 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         def report(phase: str, count: int, info: Info) -> None:
             if self.verbose > 1 or not phase.startswith("sample"):
                 print(
-                    f"[{type(self).__name__}] {phase}, pass {count}: {info.n_clusters} clusters, objective {info.objective:.6g}, "
+                    f"[{type(self).__name__}] {phase}, pass {count}: {info.n_clusters} clusters, "
+                    f"objective {info.objective:.6g}, "
                     f"{100 * info.changed:.3g} % changed label, {info.opened} opened"
                 )
 

@@ -1,5 +1,6 @@
 """Groups of rows as users name them."""
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,10 +63,8 @@ class GroupIndex(NamedTuple):
     def of(cls, labels: list[Any]) -> tuple["GroupIndex", Array]:
         """The index of some labels, and the number (n,) of each."""
         distinct = list(dict.fromkeys(labels))
-        try:
+        with suppress(TypeError):  # labels of several kinds have no order
             distinct = sorted(distinct)
-        except TypeError:
-            pass  # labels of several kinds have no order
         number = {label: j for j, label in enumerate(distinct)}
         return cls(_as_array(distinct), number), np.fromiter(map(number.__getitem__, labels), np.int32, len(labels))
 

@@ -11,9 +11,9 @@ from kfree.estimators._model import Model, Problem, Start, auto_message
 from kfree.families import Array
 from kfree.inference.assign import Centres, assign, own_cost
 from kfree.inference.groups import Groups, Held, Lams, find_slots
-from kfree.inference.hdp import Fitted, Shared, predict_rows, start_state
+from kfree.inference.hdp import Fitted, Plan, Shared, predict_rows, start_state
 from kfree.inference.hdp_auto import choose_lams
-from kfree.inference.hdp_search import state_of
+from kfree.inference.hdp_search import best_shares, state_of
 from kfree.inference.init import farthest_first, global_centre
 from kfree.inference.loop import Budget
 from kfree.inference.table import Table, make_memory
@@ -25,6 +25,7 @@ class SharedStart(NamedTuple):
     lams: Lams
     start: Start
     labels: Array | None = None  # (n,) clusters of the rows that came with the penalties, if the fit starts from them
+    again: bool = False  # the centres are those of an earlier fit
 
     @classmethod
     def of(
@@ -32,23 +33,22 @@ class SharedStart(NamedTuple):
         problem: Problem,
         groups: Groups,
         init: Any,
-        local: float | None,
-        top: float | None,
+        lams: tuple[float | None, float | None],
         most: float,
         budget: Budget,
     ) -> "SharedStart":
         """Resolve the penalties (None: from the data) and ``init``."""
+        local, top = lams
         if local is not None and top is not None:
-            lams = Lams(local, top)
-            return cls(lams, problem.start(init, lams.both, most, budget))
+            return cls(Lams(local, top), problem.start(init, local + top, most, budget))
         try:
             found = choose_lams(problem.table, groups, local, top, budget)
         except KeyboardInterrupt:
             budget.interrupted = True
             reach = float(farthest_first(problem.table, 1)[0][0])
             reach = reach if 0 < reach < np.inf else 1.0
-            lams = Lams(reach if local is None else local, reach if top is None else top)
-            return cls(lams, Start(lams.both, "mean", False, False))
+            instead = Lams(reach if local is None else local, reach if top is None else top)
+            return cls(instead, Start(instead.both, "mean", False, False))
         own = isinstance(init, str) and init == "auto" and found.pooled.mean.shape[0] <= most
         start = problem.start(found.pooled.mean + problem.shift if own else init, found.lams.both, most, budget)
         message = auto_message(found.pooled, budget)
@@ -60,40 +60,40 @@ class SharedStart(NamedTuple):
         """Whether penalties and start were found together."""
         return self.labels is not None
 
-    def state(
-        self, problem: Problem, groups: Groups, most: float, budget: Budget, rng: np.random.Generator
-    ) -> Shared:
+    def state(self, problem: Problem, groups: Groups, plan: Plan, budget: Budget, rng: np.random.Generator) -> Shared:
         """The state before the first pass."""
         if self.labels is not None:
             return state_of(problem.table, groups, self.labels, rng)
         given = self.start.given
         try:
-            mean = problem.first_centres(self.start, most, budget, rng)
+            mean = problem.first_centres(self.start, plan.max_clusters, budget, rng)
         except KeyboardInterrupt:
             budget.interrupted, given, mean = True, False, global_centre(problem.table)
-        return start_state(mean, problem.table, groups, given=given, rng=rng)
+        state = start_state(mean, problem.table, groups, given=given, rng=rng)
+        wanted = given and (self.again or plan.search == "full")
+        return best_shares(problem.table, groups, state, plan.lams) if wanted else state
 
 
 class SharedModel(NamedTuple):
     """Centres, and which group holds which."""
 
     model: Model
-    index: GroupIndex | None  # None: fitted without groups, so that all rows belong to one
+    names: GroupIndex | None  # None: fitted without groups, so that all rows belong to one
     held: Held
     penalty: float  # what a cluster that the group lacks costs a row more
     lams: Lams
 
     @classmethod
-    def of(cls, problem: Problem, fitted: Fitted, index: GroupIndex | None, lams: Lams) -> "SharedModel":
+    def of(cls, problem: Problem, fitted: Fitted, names: GroupIndex | None, lams: Lams) -> "SharedModel":
         """The model of a finished fit."""
-        return cls(Model.of(problem, fitted), index, fitted.held, fitted.penalty, lams)
+        return cls(Model.of(problem, fitted), names, fitted.held, fitted.penalty, lams)
 
     def codes(self, groups: Any, n: int) -> Array:
         """Number of the group of each row; -1 for rows of none that is known."""
         if groups is None:
-            return np.full(n, 0 if self.index is None else -1, np.int32)
+            return np.full(n, 0 if self.names is None else -1, np.int32)
         labels = check_groups(groups, n)
-        return np.full(n, -1, np.int32) if self.index is None else self.index.codes(labels)
+        return np.full(n, -1, np.int32) if self.names is None else self.names.codes(labels)
 
     def choose(self, X: Any, groups: Any, sample_weight: Any = None, weighting: str = "none") -> "Chosen":
         """Where rows would go."""
@@ -135,7 +135,7 @@ class Locals(NamedTuple):
 
     labels: Array  # (n,) number of each row's local cluster inside its group; -1 for rows without weight elsewhere
     weights: sp.csr_matrix  # (J, K)
-    count: int
+    number: int
 
     @classmethod
     def of(cls, problem: Problem, groups: Groups, fitted: Fitted) -> "Locals":
@@ -145,5 +145,5 @@ class Locals(NamedTuple):
         weight = np.bincount(slot, problem.table.rows.weights(groups.rows), held.member.size)
         labels = np.full(problem.table.n, -1, np.int32)
         labels[groups.rows] = slot - held.start[groups.code[groups.rows]]
-        shape = (groups.count, K)
+        shape = (groups.n_groups, K)
         return cls(labels, sp.csr_matrix((weight, held.member, held.start), shape=shape), held.member.size)

@@ -295,11 +295,10 @@ class HDPMeans(HardClusters):
     def _start(self, problem: Problem, groups: Groups, budget: Budget) -> SharedStart:
         """The penalties, and where to start."""
         most = np.inf if self.max_clusters is None else self.max_clusters
-        given: Any = self.init
-        if self.warm_start and hasattr(self, "_model"):
-            given = self.cluster_centers_[: int(min(most, self.n_clusters_))]
-        lams = [None if isinstance(lam, str) else float(lam) for lam in (self.lam_local, self.lam_global)]
-        return SharedStart.of(problem, groups, given, *lams, most, budget)
+        again = self.warm_start and hasattr(self, "_model")
+        given: Any = self.cluster_centers_[: int(min(most, self.n_clusters_))] if again else self.init
+        local, top = (None if isinstance(lam, str) else float(lam) for lam in (self.lam_local, self.lam_global))
+        return SharedStart.of(problem, groups, given, (local, top), most, budget)._replace(again=again)
 
     def _plan(self, start: SharedStart) -> Plan:
         auto = isinstance(self.lam_local, str) or isinstance(self.lam_global, str)
@@ -320,16 +319,14 @@ class HDPMeans(HardClusters):
         for seed in seeds:
             if best is not None and budget.spent:
                 break
-            state = start.state(problem, groups, plan.max_clusters, budget, np.random.default_rng(seed))
+            state = start.state(problem, groups, plan, budget, np.random.default_rng(seed))
             result = fit(problem.table, groups, state, plan, budget, problem.publish)
             if best is None or result.objective < best.objective:
                 best = result
         assert best is not None
         return best
 
-    def _publish(
-        self, problem: Problem, groups: Groups, index: GroupIndex | None, lams: Lams, fitted: Fitted
-    ) -> None:
+    def _publish(self, problem: Problem, groups: Groups, index: GroupIndex | None, lams: Lams, fitted: Fitted) -> None:
         """Write every fitted attribute, once."""
         self._shared = SharedModel.of(problem, fitted, index, lams)
         self._model = self._shared.model
@@ -337,7 +334,7 @@ class HDPMeans(HardClusters):
         self.labels_, self.local_labels_ = fitted.labels, local.labels
         self.groups_ = np.zeros(1, int) if index is None else index.labels
         self.group_clusters_ = local.weights
-        self.n_local_clusters_ = local.count
+        self.n_local_clusters_ = local.number
         self.cluster_centers_ = self._model.centres
         self.cluster_weights_ = self._model.mass
         self.n_clusters_ = self.cluster_centers_.shape[0]

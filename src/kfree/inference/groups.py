@@ -33,7 +33,7 @@ class Groups(NamedTuple):
     start: Array  # (J + 1,) where the rows of each group begin
 
     @property
-    def count(self) -> int:
+    def n_groups(self) -> int:
         """Number of groups."""
         return self.start.size - 1
 
@@ -126,7 +126,7 @@ def held_in_use(groups: Groups, held: Held, labels: Array, K: int) -> Held:
 def held_of_labels(groups: Groups, labels: Array, K: int) -> Held:
     """The local clusters of a labelling, by number inside each group."""
     key = np.unique(groups.code[groups.rows].astype(np.int64) * K + labels[groups.rows])
-    return Held(_starts(key // K, groups.count), (key % K).astype(np.int32))
+    return Held(_starts(key // K, groups.n_groups), (key % K).astype(np.int32))
 
 
 def held_by_both(held: Held, count: int, K: int, a: Array, b: Array) -> Array:

@@ -14,7 +14,6 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.assign import Centres, assign, loosen, make_centres, own_cost
 from kfree.inference.fit import canonical_order
-from kfree.inference.grow import rounding_scale, update
 from kfree.inference.groups import (
     Groups,
     Held,
@@ -26,10 +25,11 @@ from kfree.inference.groups import (
     held_in_use,
     held_of_labels,
 )
+from kfree.inference.grow import rounding_scale, update
 from kfree.inference.hdp_parts import move_parts
 from kfree.inference.hdp_points import LARGEST_BLOCK, MOST_ENTRIES, make_block, settle_exactly, visit_points
 from kfree.inference.loop import Budget, Info, ObjectiveRose, Outcome, run
-from kfree.inference.table import Memory, Table, make_memory
+from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
 from kfree.rows.threads import in_order
 
@@ -76,7 +76,7 @@ class Fitted(NamedTuple):
 
 def start_state(mean: Array, table: Table, groups: Groups, *, given: bool, rng: np.random.Generator) -> Shared:
     """Every group holds the global centre; or given centres, which no group holds yet."""
-    held = held_by_none(groups.count) if given else held_by_all(groups.count)
+    held = held_by_none(groups.n_groups) if given else held_by_all(groups.n_groups)
     labels = np.full(table.n, -1, np.int32)
     return Shared(make_centres(table.geometry, mean), labels, held, rng)
 

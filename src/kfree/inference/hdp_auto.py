@@ -79,7 +79,7 @@ def _some_groups(groups: Groups) -> Groups:
     if step == 1:
         return groups
     chosen = groups.code[groups.rows] % step == 0
-    return group_rows(groups.code, groups.rows[chosen], groups.count) if chosen.any() else groups
+    return group_rows(groups.code, groups.rows[chosen], groups.n_groups) if chosen.any() else groups
 
 
 def _groups_of_neighbours(table: Table, groups: Groups, labels: Array, total: Array, mass: Array) -> float:
@@ -88,4 +88,4 @@ def _groups_of_neighbours(table: Table, groups: Groups, labels: Array, total: Ar
         return 0.0
     held = held_of_labels(groups, labels, mass.size)
     a, b = close_pairs(table, total, mass, 1).T
-    return float(held_by_both(held, groups.count, mass.size, a, b).mean())
+    return float(held_by_both(held, groups.n_groups, mass.size, a, b).mean())

@@ -9,7 +9,6 @@ from kfree.inference.hdp_search import improve
 from kfree.inference.loop import Budget, Outcome
 from kfree.inference.table import Memory, Table, make_memory
 
-
 #: A search that ends with more than this many times the clusters of a price's own solution has run away.
 RUNAWAY = 1.25
 

@@ -4,6 +4,7 @@ The rows of a local cluster act through their centre and its pull alone, so this
 a table of local clusters, in blocks of groups.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ def group_blocks(table: Table, groups: Groups, held: Held) -> list[slice]:
     size = np.minimum(np.diff(held.start) * float(table.rows.p), np.diff(groups.start) * by_row)
     block = ((np.cumsum(size) - size) // MOST_ENTRIES).astype(np.intp)
     edges = np.flatnonzero(np.concatenate([[True], block[1:] != block[:-1], [True]]))
-    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:])]
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
 
 def parts_in_order(table: Table, groups: Groups, held: Held, slot: Array):

@@ -38,21 +38,21 @@ def turns(table: Table, groups: Groups, order: str | Array, rng: np.random.Gener
     if not isinstance(order, str):
         order = np.asarray(order)
         order = order[table.rows.weights(order) > 0]
-        first = np.full(groups.count, order.size)
+        first = np.full(groups.n_groups, order.size)
         np.minimum.at(first, groups.code[order], np.arange(order.size))
         return _by_rank(groups, order, np.argsort(first, kind="stable"))
     if order == "random":
-        return _by_rank(groups, rng.permutation(groups.rows), rng.permutation(groups.count))
+        return _by_rank(groups, rng.permutation(groups.rows), rng.permutation(groups.n_groups))
     if order == "content":
         inside = groups.rows[np.argsort(mix(table.hashes[groups.rows]), kind="stable")]
-        return _by_rank(groups, inside, np.arange(groups.count))
+        return _by_rank(groups, inside, np.arange(groups.n_groups))
     return groups.rows
 
 
 def _by_rank(groups: Groups, rows: Array, sequence: Array) -> Array:
     """Rows group after group, the groups in a given sequence."""
-    rank = np.empty(groups.count, np.intp)
-    rank[sequence] = np.arange(groups.count)
+    rank = np.empty(groups.n_groups, np.intp)
+    rank[sequence] = np.arange(groups.n_groups)
     sizes = np.diff(groups.start)[sequence]
     return arranged(rows, rank[groups.code], np.concatenate([[0], np.cumsum(sizes)]))
 

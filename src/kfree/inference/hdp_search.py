@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import make_centres, own_cost
+from kfree.inference.assign import assign, make_centres, own_cost
 from kfree.inference.collapsed import move_rows
 from kfree.inference.groups import Groups, Lams, find_slots, held_by_both, held_of_labels, make_groups
 from kfree.inference.hdp import Plan, Shared, run_passes
@@ -55,8 +55,8 @@ def improve(
             return Outcome(state, trace, False)
         before = trace[-1]
         state = regroup(table, groups, state, plan.lams)
-        state = _move_parts(table, groups, state, plan)
-        state = _move_rows(table, groups, state, plan)
+        state = move_local_clusters(table, groups, state, plan)
+        state = move_single_rows(table, groups, state, plan)
         state = merge_and_split(table, groups, state, plan, splits=splits)
         memory.labels[:], memory.low[:] = -1, -np.inf
         limit = plan.max_iter - len(trace)
@@ -84,6 +84,16 @@ def regroup(table: Table, groups: Groups, state: Shared, lams: Lams) -> Shared:
     for rows, found in in_order(of_block, zip(edges[:-1].tolist(), edges[1:].tolist())):
         labels[rows] = np.where(found >= 0, found, labels[rows])
     return state_of(table, groups, labels, state.rng)
+
+
+def best_shares(table: Table, groups: Groups, state: Shared, lams: Lams) -> Shared:
+    """Give every group the shares of given centres that suit it, from all that are nearest to some row of it."""
+    memory = make_memory(table.n)
+    assign(table, state.centres, memory)
+    labels = np.full(table.n, -1, np.int32)
+    labels[groups.rows] = memory.labels[groups.rows]
+    held = held_of_labels(groups, labels, state.centres.mean.shape[0])
+    return regroup(table, groups, state._replace(labels=labels, held=held), lams)
 
 
 def _regroup_rows(table: Table, groups: Groups, rows: Array, state: Shared, lams: Lams, at_once: int) -> Array:
@@ -144,7 +154,7 @@ def _spread(parts: Parts, groups: Groups, state: Shared, member: Array) -> Array
     return labels
 
 
-def _move_parts(table: Table, groups: Groups, state: Shared, plan: Plan) -> Shared:
+def move_local_clusters(table: Table, groups: Groups, state: Shared, plan: Plan) -> Shared:
     """Collapsed moves of local clusters: one at a time, the centres follow."""
     T, (K, p) = state.held.member.size, state.centres.mean.shape
     if T * K * p > ONE_BY_ONE or not np.isfinite(plan.lams.top):
@@ -158,7 +168,7 @@ def _move_parts(table: Table, groups: Groups, state: Shared, plan: Plan) -> Shar
     return state_of(table, groups, _spread(parts, groups, state, memory.labels), state.rng)
 
 
-def _move_rows(table: Table, groups: Groups, state: Shared, plan: Plan) -> Shared:
+def move_single_rows(table: Table, groups: Groups, state: Shared, plan: Plan) -> Shared:
     """Collapsed moves of rows, on tables where one row weighs something; copies in a group move as one, so that
     integer weights equal repeated rows."""
     if table.n * state.centres.mean.size > ONE_BY_ONE:
@@ -170,7 +180,7 @@ def _move_rows(table: Table, groups: Groups, state: Shared, plan: Plan) -> Share
     which = np.cumsum(first) - 1
     once = rows[order[first]]
     sample = table.sample(once, np.bincount(which, table.rows.weights(rows[order])))
-    own, grouped = labels[once], make_groups(groups.code[once], sample.rows, groups.count)
+    own, grouped = labels[once], make_groups(groups.code[once], sample.rows, groups.n_groups)
     turn = turns(sample, grouped, "content", state.rng)
     for _ in range(ROUNDS):
         if not move_shared_rows(sample, grouped, own, plan.lams, turn, plan.max_clusters):
@@ -209,7 +219,7 @@ def paying_merges(table: Table, groups: Groups, state: Shared, lams: Lams) -> li
     pairs = np.stack(np.triu_indices(K, 1), axis=1) if K <= ALL_PAIRS else close_pairs(table, total, mass)
     a, b = pairs.T
     rise = np.concatenate([_joins(table, total, mass, pairs[start : start + 4096]) for start in range(0, len(a), 4096)])
-    saved = lams.local * held_by_both(state.held, groups.count, K, a, b) + lams.top
+    saved = lams.local * held_by_both(state.held, groups.n_groups, K, a, b) + lams.top
     pays = np.flatnonzero(rise < saved - _GAIN * (saved + lams.local))
     order = pays[np.lexsort((b[pays], a[pays], (rise - saved)[pays]))]
     return [(int(a[q]), int(b[q])) for q in order]
