@@ -116,7 +116,9 @@ def hdp_loop(X, groups, lam_local, lam_global, max_iter):
         np.ones(start.size - 1, np.int64),
     )
     labels = np.zeros(X.shape[0], np.int64)
-    for n_iter in range(1, max_iter + 1):
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
         before, old = labels.copy(), mean[:K].copy()
         K = _points(X, rows, start, mean, K, member, count, lam_local, lam_global, labels)
         _keep_used(rows, start, member, count, labels)

@@ -86,6 +86,5 @@ def make(settings):
     gains = [gain for _, gain in found]
     marks = [Mark("NMI gained over pooled DPMeans, least", min(gains), -0.01)]
     notes = [*NOTES, f"NMI gained over pooled DPMeans, mean: {np.mean(gains):.3f}."]
-    return Table(
-        "hdp_quality", "Clusters shared by groups: quality", TEXT, HEADER, [row for row, _ in found], notes, marks
-    )
+    rows = [row for row, _ in found]
+    return Table("hdp_quality", "Clusters shared by groups: quality", TEXT, HEADER, rows, notes, marks)

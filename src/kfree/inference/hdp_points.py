@@ -22,6 +22,8 @@ from kfree.rows.threads import in_order
 FIRST_BLOCK, LARGEST_BLOCK, MOST_ENTRIES, MOST_OPENERS = 256, 65536, 2_000_000, 64
 # Rows a thread compares with new centres at a time.
 _SHARE = 16384
+# Rows whose costs a thread computes at a time.
+_PIECE = 1024
 _EPS = float(np.finfo(float).eps)
 
 
@@ -71,13 +73,22 @@ class Block(NamedTuple):
 
 def make_block(table: Table, rows: Array, centres: Centres, lams: Lams) -> Block:
     """Costs of a few rows to all centres, in float64."""
-    base, affine = table.base[rows], centres.affine
-    products, size = table.rows.products(rows, affine)
-    with np.errstate(invalid="ignore", over="ignore"):
-        cost = np.maximum(base[:, None] + (affine.offset - products), 0.0)
-    cost = table.geometry.family.divergence_at_infinity(cost)
+    affine, infinity = centres.affine, table.geometry.family.divergence_at_infinity
     penalties = lams.local + (lams.top if np.isfinite(lams.top) else 0.0)
-    slack = (table.rows.p + 4) * _EPS * (base + affine.size + size) + 8 * _EPS * penalties + 1e-300
+    cost, slack = np.empty((rows.size, centres.mean.shape[0])), np.empty(rows.size)
+
+    def fill(piece: slice) -> None:
+        base = table.base[rows[piece]]
+        products, size = table.rows.products(rows[piece], affine)
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.subtract(affine.offset, products, out=products)
+            products += base[:, None]
+            np.maximum(products, 0.0, out=products)
+        cost[piece] = infinity(products)
+        slack[piece] = (table.rows.p + 4) * _EPS * (base + affine.size + size) + 8 * _EPS * penalties + 1e-300
+
+    for _ in in_order(fill, [slice(start, start + _PIECE) for start in range(0, rows.size, _PIECE)]):
+        pass
     return Block(rows, cost, slack)
 
 
