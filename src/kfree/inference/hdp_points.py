@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, exact_costs, make_centres
+from kfree.inference.assign import Centres, exact_costs, make_centres, own_cost
 from kfree.inference.groups import Groups, Held, Lams, arranged, find_slots
 from kfree.inference.moves import mix
 from kfree.inference.table import Memory, Table
@@ -22,6 +22,8 @@ from kfree.rows.threads import in_order
 FIRST_BLOCK, LARGEST_BLOCK, MOST_ENTRIES, MOST_OPENERS = 256, 65536, 2_000_000, 64
 # Rows a thread compares with new centres at a time.
 _SHARE = 16384
+# Groups that hold at most one in so many clusters are looked at with those alone first.
+_FEW = 4
 # Rows whose costs a thread computes at a time.
 _PIECE = 1024
 _EPS = float(np.finfo(float).eps)
@@ -216,6 +218,7 @@ def visit_points(
     labels = np.full(table.n, -1, np.int32)
     labels[groups.rows] = memory.labels[groups.rows]
     open_ = _unsettled(table, groups, held, centres, memory, lams)
+    cost = _settle_groups(table, groups, held, centres, memory, lams, open_, labels)
     turn = Turn(table, groups, held, centres, lams, most)
     if not open_.any():
         return turn.result(labels)
@@ -227,7 +230,7 @@ def visit_points(
             return turn.result(labels)
         wanted = open_[rows]
         if turn.fresh.mean.shape[0]:
-            wanted |= _maybe_nearer(table, rows, turn.fresh, memory)
+            wanted |= _maybe_nearer(table, rows, turn.fresh, cost)
         block = make_block(table, rows[wanted], turn.centres, lams)
         openers = turn.openers(block)
         stop = walk.advance(rows, wanted, openers)
@@ -236,7 +239,7 @@ def visit_points(
             block = block.some(slice(int(wanted.sum())))
             openers = openers[openers < block.rows.size]
         if openers.size:
-            block, openers = _with_neighbours(turn, rows, wanted, block, openers, memory)
+            block, openers = _with_neighbours(turn, rows, wanted, block, openers, cost)
         if block.rows.size:
             turn.visit(block, openers, labels)
 
@@ -285,28 +288,81 @@ def _unsettled(table: Table, groups: Groups, held: Held, centres: Centres, memor
     return open_
 
 
-def _maybe_nearer(table: Table, rows: Array, fresh: Centres, memory: Memory) -> Array:
-    """Mask of the rows that may be nearer to some fresh centre than to their own."""
+def _settle_groups(
+    table: Table,
+    groups: Groups,
+    held: Held,
+    centres: Centres,
+    memory: Memory,
+    lams: Lams,
+    open_: Array,
+    labels: Array,
+) -> Array:
+    """Settle groups in which no row gains by a cluster that the group lacks: their rows stay with the nearest of
+    those it holds, whatever their order. Updates ``open_`` and ``labels``; returns what rows pay, (n,)."""
+    cost, size = memory.cost.copy(), np.diff(held.start)
+    few = (size > 0) & (_FEW * size <= centres.mean.shape[0])
+    rows = groups.rows[open_[groups.rows]]
+    rows = rows[few[groups.code[rows]]]
+    if not rows.size:
+        return cost
+    pieces = [rows[start : start + _SHARE] for start in range(0, rows.size, _SHARE)]
+    found = in_order(lambda piece: _nearest_held(table, groups, held, centres, piece), pieces)
+    near, least, tied = map(np.concatenate, zip(*found))
+    margin = 1e-10 * (table.base[rows] + centres.affine.size + lams.local)
+    unit = table.unit[rows] if table.unit.size else 1.0
+    with np.errstate(invalid="ignore"):
+        gains = ~(unit * (least - memory.cost[rows]) < lams.local - margin)
+    far = ~(table.excess(least, lams.both, rows) < -margin) if np.isfinite(lams.top) else np.zeros(rows.size, bool)
+    restless = np.zeros(groups.n_groups, bool)
+    restless[groups.code[rows[tied | gains | far]]] = True
+    calm = ~restless[groups.code[rows]]
+    open_[rows[calm]] = False
+    labels[rows[calm]], cost[rows[calm]] = near[calm], least[calm]
+    return cost
+
+
+def _nearest_held(
+    table: Table, groups: Groups, held: Held, centres: Centres, rows: Array
+) -> tuple[Array, Array, Array]:
+    """Nearest of the clusters that the group of each row holds, its cost, and whether others come close to it."""
+    code = groups.code[rows]
+    count = np.diff(held.start)[code]
+    start = np.cumsum(count) - count
+    line = np.repeat(np.arange(rows.size), count)
+    member = held.member[held.start[code][line] + np.arange(line.size) - start[line]]
+    cost = own_cost(table, rows[line], centres, member)
+    least = np.minimum.reduceat(cost, start)
+    margin = 1e-10 * (table.base[rows] + centres.affine.size)
+    close = ~(cost > (least + margin)[line])
+    first = np.flatnonzero(cost == least[line])
+    near = np.empty(rows.size, np.int32)
+    near[line[first]] = member[first]
+    return near, least, np.bincount(line[close], minlength=rows.size) > 1
+
+
+def _maybe_nearer(table: Table, rows: Array, fresh: Centres, cost: Array) -> Array:
+    """Mask of the rows that may be nearer to some fresh centre than ``cost`` (n,), what their own costs them."""
 
     def of_piece(piece: Array) -> Array:
         base = table.base[piece]
         found, _ = table.rows.nearest(piece, base, fresh.affine, norms=table.norms())
         margin = 2 * found.slack + 1e-10 * (base + fresh.affine.size)
-        return ~(base + found.least > memory.cost[piece] + margin)
+        return ~(base + found.least > cost[piece] + margin)
 
     pieces = [rows[start : start + _SHARE] for start in range(0, rows.size, _SHARE)]
     return np.concatenate(list(in_order(of_piece, pieces))) if pieces else np.empty(0, bool)
 
 
 def _with_neighbours(
-    turn: Turn, rows: Array, wanted: Array, block: Block, openers: Array, memory: Memory
+    turn: Turn, rows: Array, wanted: Array, block: Block, openers: Array, cost: Array
 ) -> tuple[Block, Array]:
     """The block with the settled rows that may prefer a cluster opened in it; openers as positions in it."""
     table = turn.table
     place = np.flatnonzero(wanted)
     settled = np.flatnonzero(~wanted[place[openers[0]] :]) + place[openers[0]]
     own = make_centres(table.geometry, table.singletons(block.rows[openers]))
-    settled = settled[_maybe_nearer(table, rows[settled], own, memory)]
+    settled = settled[_maybe_nearer(table, rows[settled], own, cost)]
     if not settled.size:
         return block, openers
     others = make_block(table, rows[settled], turn.centres, turn.lams)
