@@ -20,6 +20,8 @@ PLANTED = (
 )
 #: Rows of a group and classes that it has, for labelled data.
 DEALT = ((20, 2), (100, 3))
+#: Groups up to which each is clustered for itself.
+MOST_FITS = 250
 HEADER = ["data (clusters)", "pooled DPMeans", "DPMeans in each group", "HDPMeans", "local clusters (true)", "seconds"]
 TEXT = (
     "Cells: number of clusters and NMI against the labels; everybody with `lam='auto'`. Planted: unit Gaussians, every "
@@ -69,7 +71,7 @@ def measure(name, X, truth, code):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         pooled = DPMeans().fit(X).labels_
-        alone = each_alone(X, code) if np.unique(code).size <= 600 else None
+        alone = each_alone(X, code) if np.unique(code).size <= MOST_FITS else None
         seconds, model = best_of(1, lambda: HDPMeans().fit(X, groups=code))
 
     def cell(labels):

@@ -117,7 +117,7 @@ def shared_clusters():
     groups = np.repeat(np.arange(40), 45)
     uses = np.argsort(rng.random((40, 9)), axis=1)[:, :2]
     truth = uses[groups, rng.integers(2, size=groups.size)]
-    X = centres[truth] + 0.95 * rng.normal(size=(groups.size, 2))
+    X = centres[truth] + 0.8 * rng.normal(size=(groups.size, 2))
     pooled, shared = DPMeans().fit(X), HDPMeans().fit(X, groups=groups)
     fig, axes = plt.subplots(1, 3, figsize=(10.4, 3.8), layout="constrained")
     axes[0].scatter(*X.T, s=3, c="#d5dade", lw=0)

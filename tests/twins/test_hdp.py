@@ -56,10 +56,12 @@ def group_orders(groups, passes, seed=0):
     return out
 
 
+@pytest.mark.parametrize("few", [0, 4])
 @pytest.mark.parametrize("eta", [0.0, 0.4])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_pass_in_blocks_equals_one_row_at_a_time(name, eta, monkeypatch):
+def test_a_pass_in_blocks_equals_one_row_at_a_time(name, eta, few, monkeypatch):
     family = make(name)
+    monkeypatch.setattr("kfree.inference.hdp_points._FEW", few)  # 0: all groups are tried without a visit first
     if eta and not family.smoothable:
         pytest.skip("cosine has no prior")
     monkeypatch.setattr("kfree.inference.hdp_points.FIRST_BLOCK", 3)
