@@ -114,17 +114,17 @@ def shared_clusters():
     """Three of many groups; all rows without and with the groups."""
     rng = np.random.default_rng(5)
     centres = np.stack(np.meshgrid([2.0, 5.0, 8.0], [2.0, 5.0, 8.0]), axis=-1).reshape(-1, 2)
-    groups = np.repeat(np.arange(40), 45)
+    groups = np.repeat(np.arange(40), 75)
     uses = np.argsort(rng.random((40, 9)), axis=1)[:, :2]
     truth = uses[groups, rng.integers(2, size=groups.size)]
-    X = centres[truth] + 0.8 * rng.normal(size=(groups.size, 2))
+    X = centres[truth] + 0.65 * rng.normal(size=(groups.size, 2))
     pooled, shared = DPMeans().fit(X), HDPMeans().fit(X, groups=groups)
     fig, axes = plt.subplots(1, 3, figsize=(10.4, 3.8), layout="constrained")
     axes[0].scatter(*X.T, s=3, c="#d5dade", lw=0)
     for group, colour in zip((0, 1, 3), (BLUE, ORANGE, "#2e8b57")):
         axes[0].scatter(*X[groups == group].T, s=9, c=colour, lw=0)
     axes[0].set(xticks=[], yticks=[], aspect="equal")
-    axes[0].set_title("three of 40 groups; each uses 2 of 9 clusters")
+    axes[0].set_title("three of 40 groups, each uses 2 of 9")
     for ax, model, name in ((axes[1], pooled, "DPMeans"), (axes[2], shared, "HDPMeans")):
         ours = (truth[:, None] == np.arange(9)).T.astype(float) @ (model.labels_[:, None] == np.unique(model.labels_))
         right = ours.max(axis=0).sum() / truth.size
