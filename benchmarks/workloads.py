@@ -112,6 +112,33 @@ def dense_counts(n, d, k, *, length=1000, seed=0):
     return np.stack([rng.multinomial(length, profile[cluster]) for cluster in truth]).astype(np.float64), truth
 
 
+def shared(groups, each, d, k, separation, hold, *, seed=0):
+    """Spherical unit Gaussians, of which every group has ``hold`` in random shares; the closest means are
+    ``separation`` apart. Also returns the group of each row."""
+    rng = np.random.default_rng(seed)
+    mean = centres(rng, k, d, separation)
+    code = np.repeat(np.arange(groups), each)
+    mine = np.argsort(rng.random((groups, k)), axis=1)[:, :hold]
+    share = np.cumsum(rng.dirichlet(np.full(hold, 2.0), size=groups), axis=1)
+    truth = mine[code, (rng.random(code.size)[:, None] > share[code, :-1]).sum(axis=1)]
+    return mean[truth] + rng.standard_normal((code.size, d)), truth, code
+
+
+def deal(truth, each, hold, *, seed=0):
+    """Groups of about ``each`` rows for labelled data: every group has ``hold`` of the classes."""
+    rng = np.random.default_rng(seed)
+    classes, place = np.unique(truth, return_inverse=True)
+    groups = max(1, truth.size // each)
+    mine = np.zeros((groups, classes.size), bool)
+    np.put_along_axis(mine, np.argsort(rng.random(mine.shape), axis=1)[:, :hold], True, axis=1)
+    mine[rng.integers(groups), ~mine.any(axis=0)] = True
+    code = np.empty(truth.size, np.intp)
+    for k in range(classes.size):
+        rows = np.flatnonzero(place == k)
+        code[rows] = rng.choice(np.flatnonzero(mine[:, k]), rows.size)
+    return code
+
+
 #: name: generator, rows, columns, clusters, last argument (separation, or entries a row).
 SETS = {
     "g100k-16-50": (gauss, 100_000, 16, 50, 2.0),

@@ -132,3 +132,79 @@ def same_partition(a, b):
 def orders(n, passes, seed=0):
     rng = np.random.default_rng(seed)
     return [rng.permutation(n) for _ in range(passes)]
+
+
+class SlowHDP(Slow):
+    """The hard HDP on a handful of rows that belong to groups 0 .. J-1."""
+
+    def __init__(self, family, x, groups, lam_local, lam_global, weight=None, eta=0.0, mu0=None):
+        super().__init__(family, x, lam_global, weight, eta, mu0)
+        self.groups, self.local, self.top = np.asarray(groups), lam_local, lam_global
+        self.n_groups = int(self.groups.max()) + 1
+
+    def objective(self, labels):
+        used = [np.flatnonzero(labels == k) for k in np.unique(labels)]
+        pairs = len(set(zip(self.groups.tolist(), labels.tolist())))
+        return sum(self.cost(members) for members in used) + self.local * pairs + self.top * len(used)
+
+    def objective_at(self, labels, mus):
+        """J of labels with centres that need not be the best ones."""
+        used = np.unique(labels)
+        cost = sum(self.w[i] * self.d(i, mus[k]) for i, k in enumerate(labels))
+        prior = sum(self.eta * float(self.family.divergence(self.mu0, mus[k])) for k in used) if self.eta else 0.0
+        pairs = len(set(zip(self.groups.tolist(), labels.tolist())))
+        return cost + prior + self.local * pairs + self.top * len(used)
+
+    def passes(self, orders, centres=None):
+        """Kulis & Jordan's Algorithm 2; one order a pass. Yields labels, centres and J after each of the parts."""
+        everything = np.arange(len(self.x))
+        mus = [self.centre(everything)] if centres is None else list(centres)
+        held = [[0] if centres is None else [] for _ in range(self.n_groups)]
+        for order in orders:
+            labels = self._points(order, mus, held)
+            held = [[p for p in V if (labels[self.groups == j] == p).any()] for j, V in enumerate(held)]
+            labels, mus, held = self._dropped(labels, mus, held)
+            readings = [self.objective_at(labels, mus)]
+            labels, held = self._locals(labels, mus, held)
+            labels, mus, held = self._dropped(labels, mus, held)
+            readings.append(self.objective_at(labels, mus))
+            mus = [self.centre(np.flatnonzero(labels == k)) for k in range(len(mus))]
+            readings.append(self.objective_at(labels, mus))
+            yield labels, np.array(mus), readings
+
+    def _points(self, order, mus, held):
+        labels = np.full(len(self.x), -1)
+        for i in order:
+            V = held[self.groups[i]]
+            costs = [self.v[i] * self.d(i, mu) + (0.0 if p in V else self.local) for p, mu in enumerate(mus)]
+            best = int(np.argmin(costs))
+            if costs[best] > self.local + self.top + self.s(i):
+                mus.append(self.single(i))
+                best = len(mus) - 1
+            labels[i] = best
+            if best not in V:
+                V.append(best)
+        return labels
+
+    def _locals(self, labels, mus, held):
+        after = labels.copy()
+        for j, V in enumerate(held):
+            for c, old in enumerate(list(V)):
+                S = np.flatnonzero((self.groups == j) & (labels == old))
+                total, W = (self.w[S, None] * self.x[S]).sum(axis=0), self.w[S].sum()
+                alone = self._centre(total, W)
+                costs = [sum(self.w[i] * self.d(i, mu) for i in S) for mu in mus]
+                prior = self.eta * float(self.family.divergence(self.mu0, alone)) if self.eta else 0.0
+                own = sum(self.w[i] * self.d(i, alone) for i in S) + prior
+                best = int(np.argmin(costs))
+                if costs[best] - own > self.top + 1e-12 * W:  # not by rounding
+                    mus.append(alone)
+                    best = len(mus) - 1
+                after[S], V[c] = best, best
+        return after, [list(dict.fromkeys(V)) for V in held]
+
+    @staticmethod
+    def _dropped(labels, mus, held):
+        kept = sorted(set(labels.tolist()))
+        name = {old: new for new, old in enumerate(kept)}
+        return np.searchsorted(kept, labels), [mus[k] for k in kept], [[name[p] for p in V] for V in held]

@@ -13,6 +13,8 @@ NAMES = (
     "memory",
     "startup",
     "auto",
+    "hdp",
+    "hdp_quality",
 )
 
 

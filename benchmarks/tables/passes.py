@@ -9,7 +9,7 @@ from benchmarks.tables.convergence import DENSE
 from benchmarks.workloads import make_case
 from kfree import DPMeans
 from kfree.estimators._model import Problem
-from kfree.inference.assign import assign, make_centres, nearest
+from kfree.inference.assign import Centres, assign, nearest
 from kfree.inference.table import make_memory
 from kfree.rows import set_span_threads
 
@@ -60,7 +60,7 @@ def measure(case, settings):
     mean = centres_of(case)
     problem = Problem.of(case.X, None, "sqeuclidean", "none", 0.0, None)
     table, memory = problem.table, make_memory(case.X.shape[0])
-    centres = make_centres(table.geometry, mean - problem.shift)
+    centres = Centres(table.geometry, mean - problem.shift)
 
     def whole_pass():
         memory.low[:] = -np.inf

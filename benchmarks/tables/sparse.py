@@ -11,7 +11,7 @@ from benchmarks.tables.passes import e_step
 from benchmarks.workloads import make_case
 from kfree import DPMeans
 from kfree.estimators._model import Problem
-from kfree.inference.assign import make_centres
+from kfree.inference.assign import Centres
 from kfree.rows import set_span_threads
 
 HEADER = ["data", "type", "kfree ms", "scipy ms", "times", "predict ms", "times"]
@@ -39,7 +39,7 @@ def measure(case, settings):
     case, hist, mean = case._replace(X=case.X[:, seen]), hist[:, seen], np.ascontiguousarray(mean[:, seen], np.float64)
     table = Problem.of(case.X, None, "kl", "none", SMOOTHING, None).table
     with set_span_threads():
-        mine, labels = best_of(repeats, e_step(table, make_centres(table.geometry, mean)))
+        mine, labels = best_of(repeats, e_step(table, Centres(table.geometry, mean)))
     theirs, scipys = best_of(repeats, scipy_nearest(hist, np.log(mean).astype(case.X.dtype), 0.0))
     assert (labels != scipys).mean() < 1e-4, "the two assignments disagree"
     model = DPMeans(1e300, divergence="kl", smoothing=SMOOTHING, init=mean, tol=1.0).fit(case.X)

@@ -9,7 +9,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kfree import DPMeans, ItakuraSaito, Mahalanobis, Poisson, SquaredEuclidean, lam_path
+from kfree import DPMeans, HDPMeans, ItakuraSaito, Mahalanobis, Poisson, SquaredEuclidean, lam_path
 
 HERE = Path(__file__).parent
 INK, GREY, BLUE, ORANGE = "#22303c", "#8a949c", "#1f4e79", "#c55a11"
@@ -110,6 +110,29 @@ def divergences():
     save(fig, "divergences.png")
 
 
+def shared_clusters():
+    """Three of many groups; all rows without and with the groups."""
+    rng = np.random.default_rng(5)
+    centres = np.stack(np.meshgrid([2.0, 5.0, 8.0], [2.0, 5.0, 8.0]), axis=-1).reshape(-1, 2)
+    groups = np.repeat(np.arange(40), 75)
+    uses = np.argsort(rng.random((40, 9)), axis=1)[:, :2]
+    truth = uses[groups, rng.integers(2, size=groups.size)]
+    X = centres[truth] + 0.65 * rng.normal(size=(groups.size, 2))
+    pooled, shared = DPMeans().fit(X), HDPMeans().fit(X, groups=groups)
+    fig, axes = plt.subplots(1, 3, figsize=(10.4, 3.8), layout="constrained")
+    axes[0].scatter(*X.T, s=3, c="#d5dade", lw=0)
+    for group, colour in zip((0, 1, 3), (BLUE, ORANGE, "#2e8b57")):
+        axes[0].scatter(*X[groups == group].T, s=9, c=colour, lw=0)
+    axes[0].set(xticks=[], yticks=[], aspect="equal")
+    axes[0].set_title("three of 40 groups, each uses 2 of 9")
+    for ax, model, name in ((axes[1], pooled, "DPMeans"), (axes[2], shared, "HDPMeans")):
+        ours = (truth[:, None] == np.arange(9)).T.astype(float) @ (model.labels_[:, None] == np.unique(model.labels_))
+        right = ours.max(axis=0).sum() / truth.size
+        scatter(ax, X, model.labels_, model.cluster_centers_)
+        ax.set_title(f"{name}: {model.n_clusters_} clusters, {100 * right:.0f} % of rows right")
+    save(fig, "hdp_means.png")
+
+
 def save(fig, name):
     """Write a picture and forget it."""
     fig.savefig(HERE / name, dpi=130)
@@ -121,3 +144,4 @@ if __name__ == "__main__":
     radius_and_price()
     path()
     divergences()
+    shared_clusters()

@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import adjusted_rand_score
 
 from kfree.families import FAMILIES, Family, Geometry, Mahalanobis, Summary, make_family
-from kfree.inference.assign import make_centres, nearest
+from kfree.inference.assign import Centres, nearest
 from kfree.inference.auto import choose_lam
 from kfree.inference.loop import Budget
 from kfree.inference.table import Table, make_table
@@ -80,7 +80,7 @@ def test_clear_groups_are_counted_and_found(name):
     found = choose_lam(table, Budget())
     check_sound(found, table)
     assert found.n_groups == len(found.mean) == 4
-    labels = nearest(table, np.arange(table.n), make_centres(table.geometry, found.mean))[0].labels
+    labels = nearest(table, np.arange(table.n), Centres(table.geometry, found.mean))[0].labels
     assert adjusted_rand_score(y, labels) > 0.95
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import geometry_of, gradient
 from kfree.families import Array, Family, Separable, make_family
-from kfree.inference.assign import make_centres, nearest
+from kfree.inference.assign import Centres, nearest
 from kfree.inference.table import make_table
 from kfree.rows import DenseRows
 
@@ -76,7 +76,7 @@ def test_laws_hold_for_a_family_of_ones_own(family, p, seed):
 def test_a_family_of_ones_own_serves_the_lower_layers(family):
     x, mean = draw(200, 3, 0), draw(7, 3, 1)
     table = make_table(DenseRows(x, weight=np.empty(0), scale=np.empty(0), shift=np.zeros(3)), geometry_of(family, x))
-    found, _ = nearest(table, np.arange(200), make_centres(table.geometry, mean))
+    found, _ = nearest(table, np.arange(200), Centres(table.geometry, mean))
     exact = family.divergence(x[:, None], mean[None])
     assert make_family(family) is family
     assert_array_equal(found.labels, exact.argmin(axis=1))

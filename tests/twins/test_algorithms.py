@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import BREGMAN, NAMES, draw_rows, make
 from kfree.families import Geometry
-from kfree.inference.assign import assign, confirmed, loosen, make_centres
+from kfree.inference.assign import Centres, assign, confirmed, loosen
 from kfree.inference.collapsed import move_rows
 from kfree.inference.grow import Grown, Growth, _pass, update
 from kfree.inference.moves import _shares_between, merge_halves
@@ -53,7 +53,7 @@ def test_serial_evaluated_together_equals_one_row_at_a_time(name, piece, eta, mo
     slow = Slow(family, x, 1.0, weight, eta, mean)
     slow.lam = lam_of(slow, 0.2)
     memory = make_memory(40)
-    state = Swept(make_centres(table.geometry, (mean - shift)[None]), np.random.default_rng(0))
+    state = Swept(Centres(table.geometry, (mean - shift)[None]), np.random.default_rng(0))
     opened = 0
     for order, (labels, means) in zip(orders(40, 4), slow.serial(orders(40, 4))):
         state, info = serial_pass(table, state, memory, Sweep(slow.lam, order, 0.0))
@@ -71,7 +71,7 @@ def test_serial_gives_bitwise_equal_centres_for_any_piece_and_span(monkeypatch):
         monkeypatch.setattr("kfree.inference.grow.LARGEST_PIECE", largest)
         table, _, _ = table_of(make("sqeuclidean"), x)
         memory, order = make_memory(3000), orders(3000, 1)[0]
-        state = Swept(make_centres(table.geometry, np.zeros((1, 5))), np.random.default_rng(0))
+        state = Swept(Centres(table.geometry, np.zeros((1, 5))), np.random.default_rng(0))
         for _ in range(3):
             state, _ = serial_pass(table, state, memory, Sweep(9.0, order, 0.0))
         results.append((memory.labels.copy(), state.centres.mean))
@@ -87,7 +87,7 @@ def test_delayed_creation_equals_the_plain_algorithm(name):
     slow = Slow(family, x, 1.0)
     slow.lam = lam_of(slow, 0.25)
     memory = make_memory(30)
-    state = Grown(make_centres(table.geometry, (mean - shift)[None]), 0)
+    state = Grown(Centres(table.geometry, (mean - shift)[None]), 0)
     growth = Growth(slow.lam, 0.0, pause=0, one_at_a_time=True)
     for labels, means in slow.delayed(8):
         state, _ = _pass(table, state, memory, growth)
@@ -133,14 +133,14 @@ def test_bounds_never_hide_a_nearer_centre(seed, name, size):
     memory = make_memory(80)
     stats = table.rows.dense(slice(0, 80))
     total = stats[rng.integers(80, size=(6, 5))].sum(axis=1)
-    centres = make_centres(table.geometry, family.centre(total, np.full(6, 5.0)))
+    centres = Centres(table.geometry, family.centre(total, np.full(6, 5.0)))
     for _ in range(4):
         sums = assign(table, centres, memory, 1.0)
         fresh = make_memory(80)
         assign(table, centres, fresh, 1.0)
         assert_array_equal(memory.labels, fresh.labels)
         centres = update(table, centres, sums.total, sums.mass, memory, sums.reach)
-        extra = make_centres(table.geometry, np.concatenate([centres.mean, stats[rng.integers(80, size=1)]]))
+        extra = Centres(table.geometry, np.concatenate([centres.mean, stats[rng.integers(80, size=1)]]))
         loosen(table, centres, extra, np.arange(len(centres.mean)), memory)
         centres = extra
 
@@ -152,9 +152,9 @@ def test_an_assignment_that_is_confirmed_stands(seed, name, far):
     table, _, _ = table_of(family, x)
     rng = np.random.default_rng(seed)
     total = table.rows.dense(slice(0, 80))[rng.integers(80, size=(4, 5))].sum(axis=1)
-    before = make_centres(table.geometry, family.centre(total, np.full(4, 5.0)))
+    before = Centres(table.geometry, family.centre(total, np.full(4, 5.0)))
     mean = before.mean * (1 + far * rng.uniform(-1, 1, size=before.mean.shape))
-    after = make_centres(table.geometry, family.inside(mean))
+    after = Centres(table.geometry, family.inside(mean))
     memory, fresh = make_memory(80), make_memory(80)
     sums, again = assign(table, before, memory, 1.0), assign(table, after, fresh, 1.0)
     if confirmed(table, before, after, memory, sums):
@@ -168,10 +168,10 @@ def test_rounded_centres_are_confirmed_where_clusters_are_apart():
     table, _, _ = table_of(make("sqeuclidean"), x)
     memory = make_memory(300)
     mean = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]]) - x.mean(axis=0)
-    before = make_centres(table.geometry, mean)
+    before = Centres(table.geometry, mean)
     sums = assign(table, before, memory, 1.0)
-    assert confirmed(table, before, make_centres(table.geometry, mean + 1e-15), memory, sums)
-    assert not confirmed(table, before, make_centres(table.geometry, mean + 1e-2), memory, sums)
+    assert confirmed(table, before, Centres(table.geometry, mean + 1e-15), memory, sums)
+    assert not confirmed(table, before, Centres(table.geometry, mean + 1e-2), memory, sums)
 
 
 def test_threads_do_not_matter():
@@ -184,7 +184,7 @@ def test_threads_do_not_matter():
             from kfree.inference.grow import grow
             from kfree.inference.loop import Budget
 
-            start = make_centres(table.geometry, np.zeros((1, 3)))
+            start = Centres(table.geometry, np.zeros((1, 3)))
             out = grow(table, start, memory, Growth(4.0), Budget(), phase="", max_iter=12)
             results.append((memory.labels.copy(), out.state.centres.mean, out.trace))
     for labels, mean, trace in results[1:]:
@@ -199,7 +199,7 @@ def labelled(x, labels):
     memory = make_memory(len(x))
     memory.labels[:] = labels
     total, mass = table.rows.sums(memory.labels, int(labels.max()) + 1)
-    return table, memory, make_centres(table.geometry, table.geometry.centre(total, mass))
+    return table, memory, Centres(table.geometry, table.geometry.centre(total, mass))
 
 
 @pytest.mark.parametrize(("gap", "joined"), [(0.0, 1), (1.0, 1), (6.0, 0)])

@@ -365,3 +365,85 @@ def test_labels_and_bounds_follow_as_in_their_twins(seed, m):
     for mine, theirs in zip(*both):
         assert_array_equal(mine, theirs)
     assert (both[0][1][labels >= 3] == -np.inf).all()
+
+
+@st.composite
+def shared_blocks(draw):
+    """Costs of rows of a few groups, whole numbers so that there are ties; and who holds what."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    m, K, J, openers = (draw(st.integers(*ends)) for ends in ((1, 12), (1, 6), (1, 4), (0, 3)))
+    cost = rng.integers(0, 9, size=(m, K + openers)).astype(float)
+    cost[rng.random(cost.shape) < 0.1] = np.inf
+    column = np.full(m, -1)
+    chosen = np.sort(rng.choice(m, min(openers, m), replace=False))
+    column[chosen] = K + np.arange(chosen.size)
+    return {
+        "cost": cost,
+        "slack": rng.choice([0.0, 0.25, 1.0], size=m),
+        "unit": rng.choice([0.5, 1.0], size=m),
+        "alone": rng.choice([0.0, 1.0], size=m),
+        "group": np.sort(rng.integers(J, size=m)),
+        "column": column,
+        "lam": (float(rng.integers(0, 4)), float(rng.integers(0, 9))),
+        "held": rng.random((J, K + openers)) < 0.4,
+        "known": np.arange(K + openers) < K,
+        "room": chosen.size,
+    }
+
+
+@given(block=shared_blocks())
+def test_visits_in_turn_equal_their_twin(block):
+    results = []
+    for module in (compiled, reference):
+        labels, grew = np.full(len(block["cost"]), -1, np.int32), np.zeros(len(block["cost"]), bool)
+        known, held, slack = block["known"].copy(), block["held"].copy(), block["slack"].copy()
+        room, stops, at = np.array([block["room"]]), [], 0
+        while at < len(labels):
+            at = module.visit_rows(
+                at, block["cost"], slack, block["unit"], block["alone"], block["group"], block["column"], block["lam"],
+                room, known, held, labels, grew,
+            )  # fmt: skip
+            stops.append(at)
+            slack[at : at + 1] = 0.0
+        rows = np.full(len(labels), -1)
+        given_all = [block[name] for name in ("cost", "slack", "unit", "alone", "group", "held", "lam")]
+        count = module.may_open(*given_all, rows)
+        results.append((labels, grew, known, held, room, stops, rows[:count]))
+    for fast, plain in zip(*results):
+        assert_array_equal(fast, plain)
+
+
+@given(block=shared_blocks(), seed=st.integers(0, 1000))
+def test_gains_of_shares_equal_their_twin(block, seed):
+    weight = np.random.default_rng(seed).integers(1, 4, size=len(block["cost"])).astype(float)
+    results = []
+    for module in (compiled, reference):
+        add, drop = np.zeros(block["held"].shape), np.zeros(block["held"].shape)
+        labels = np.full(len(weight), -9, np.int32)
+        module.share_gains(block["cost"], weight, block["group"], block["held"], add, drop, labels)
+        results.append((add, drop, labels))
+    for fast, plain in zip(*results):
+        assert_array_equal(fast, plain)
+
+
+@given(seed=st.integers(0, 10_000))
+def test_slots_and_arrangements_equal_their_twins(seed):
+    rng = np.random.default_rng(seed)
+    n, J, K = rng.integers(1, 40), rng.integers(1, 6), rng.integers(1, 7)
+    code = rng.integers(J, size=n)
+    start = np.concatenate([[0], np.cumsum(np.bincount(code, minlength=J))])
+    held = [np.sort(rng.choice(K, rng.integers(0, K + 1), replace=False)) for _ in range(J)]
+    member = np.concatenate(held).astype(np.int32)
+    begin = np.concatenate([[0], np.cumsum([len(V) for V in held])])
+    labels, order = rng.integers(-1, K, size=n).astype(np.int32), rng.permutation(n)
+    results = []
+    for module in (compiled, reference):
+        rows, slot, place = np.empty_like(order), np.empty(n, np.intp), np.full(K, -1, np.intp)
+        module.arrange(order, code, start, rows)
+        module.find_slots(rows, start, labels, begin, member, place, slot)
+        results.append((rows, slot, place))
+    for fast, plain in zip(*results):
+        assert_array_equal(fast, plain)
+    rows, slot, _ = results[0]
+    inside = slot >= 0
+    assert_array_equal(member[slot[inside]], labels[rows[inside]])

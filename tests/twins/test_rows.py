@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import kfree.rows.base
 from helpers import NAMES, SEPARABLE, draw_rows, draw_weights, geometry_of, make, table_divergence
 from kfree.families import MINUS_INF, Geometry, Poisson
-from kfree.inference.assign import make_centres, nearest
+from kfree.inference.assign import Centres, nearest
 from kfree.inference.table import make_table
 from kfree.rows import CsrRows, DenseRows, n_threads, set_span_threads
 from kfree.rows.threads import in_order
@@ -268,7 +268,7 @@ def test_labels_are_those_of_the_formula_in_double_precision(name, dtype):
         forms.append(csr_rows(rows.X, dtype=rows.dtype))
     for form in forms:
         table = make_table(form, geometry)
-        found, ties = nearest(table, np.arange(200), make_centres(geometry, mean))
+        found, ties = nearest(table, np.arange(200), Centres(geometry, mean))
         assert_array_equal(found.labels, decisive(family, stats, mean))
         assert ties >= 1  # the first row coincides with two centres
 
@@ -281,7 +281,7 @@ def test_exact_ties_far_from_the_origin_go_to_the_lowest_index(offset, make_rows
     geometry = geometry_of(make("sqeuclidean"), grid)
     for dtype in (np.float32, np.float64):
         table = make_table(make_rows(grid.astype(dtype)), geometry)
-        found, ties = nearest(table, np.arange(81), make_centres(geometry, mean))
+        found, ties = nearest(table, np.arange(81), Centres(geometry, mean))
         assert_array_equal(found.labels, decisive(geometry.family, grid, mean))
         assert (
             ties == (np.diff(np.sort(geometry.divergence(grid[:, None], mean[None]), axis=1)[:, :2])[:, 0] == 0).sum()
@@ -293,7 +293,7 @@ def test_exact_ties_far_from_the_origin_go_to_the_lowest_index(offset, make_rows
 def test_float32_labels_hold_at_any_size_of_the_data(size):
     X = (draw_rows("sqeuclidean", 200, 3) * size).astype(np.float32)
     geometry, mean = geometry_of(make("sqeuclidean"), X.astype(float)), X[:9].astype(float)
-    found, _ = nearest(make_table(dense_rows(X), geometry), np.arange(200), make_centres(geometry, mean))
+    found, _ = nearest(make_table(dense_rows(X), geometry), np.arange(200), Centres(geometry, mean))
     assert_array_equal(found.labels, decisive(geometry.family, X.astype(float), mean))
 
 
@@ -320,7 +320,7 @@ def test_a_row_is_never_given_to_a_centre_that_excludes_it_while_another_does_no
     mean = np.concatenate([X[:6], X.mean(axis=0, keepdims=True) + 1e-3])
     geometry = geometry_of(Poisson(), X)
     table = make_table(make_rows(X.astype(dtype)), geometry)
-    found, _ = nearest(table, np.arange(40), make_centres(geometry, mean))
+    found, _ = nearest(table, np.arange(40), Centres(geometry, mean))
     exact = geometry.divergence(X[:, None], mean[None])
     assert (geometry.affine(mean).coef < MINUS_INF / 2).any()
     assert_array_equal(found.labels, exact.argmin(axis=1))

@@ -19,8 +19,8 @@ from kfree.estimators._checks import (
     weighted_mean,
 )
 from kfree.families import Array, Family, Geometry
-from kfree.inference.assign import Centres, assign, cost_matrix, make_centres
-from kfree.inference.auto import choose_lam
+from kfree.inference.assign import Centres, assign, cost_matrix
+from kfree.inference.auto import AutoLam, choose_lam
 from kfree.inference.fit import Fitted, Plan, fit
 from kfree.inference.init import covering_centres, farthest_first, global_centre, seeded_centres
 from kfree.inference.loop import Budget
@@ -94,9 +94,7 @@ class Problem(NamedTuple):
             budget.interrupted = True
             reach = float(farthest_first(self.table, 1)[0][0])
             return Start(reach if 0 < reach < np.inf else 1.0, "mean", False, False)
-        message = ""
-        if found.n_groups == 1:
-            message = _TOO_SHORT if budget.spent else no_gap_message(found.suggestions)
+        message = auto_message(found, budget)
         start: Any = centres if centres is not None else init
         own = isinstance(start, str) and start == "auto"
         if own:
@@ -128,18 +126,19 @@ class Problem(NamedTuple):
     def fit(self, start: Start, plan: Plan, budget: Budget, rng: np.random.Generator) -> Fitted:
         """One fit."""
         try:
-            first = self._first_centres(start, plan, budget, rng)
+            first = self.first_centres(start, plan.max_clusters, budget, rng)
         except KeyboardInterrupt:
             budget.interrupted, first = True, global_centre(self.table)
         return fit(self.table, first, plan, budget, rng, self.publish)
 
-    def _first_centres(self, start: Start, plan: Plan, budget: Budget, rng: np.random.Generator) -> Array:
+    def first_centres(self, start: Start, most: float, budget: Budget, rng: np.random.Generator) -> Array:
+        """The centres that a start stands for."""
         if not isinstance(start.init, str):
             return start.init
         if start.init == "farthest_first":
-            return covering_centres(self.table, start.lam, plan.max_clusters, budget)
+            return covering_centres(self.table, start.lam, most, budget)
         if start.init == "k-means++":
-            return seeded_centres(self.table, start.lam, plan.max_clusters, budget, rng)
+            return seeded_centres(self.table, start.lam, most, budget, rng)
         return global_centre(self.table)
 
 
@@ -147,6 +146,13 @@ _TOO_SHORT = (
     "max_time ran out while lam was chosen, before a gap between groups was found, so all rows are one cluster. "
     "Raise max_time, or pass lam."
 )
+
+
+def auto_message(found: AutoLam, budget: Budget) -> str:
+    """What a user should know of a lam that was chosen."""
+    if found.n_groups > 1:
+        return ""
+    return _TOO_SHORT if budget.spent else no_gap_message(found.suggestions)
 
 
 def no_gap_message(suggestions: Any) -> str:
@@ -169,43 +175,45 @@ class Model(NamedTuple):
     unit: float  # length of a row that weighs 1 with relative weighting
 
     @classmethod
-    def of(cls, problem: Problem, fitted: Fitted) -> "Model":
+    def of(cls, problem: Problem, fitted: Any) -> "Model":
         """The model of a finished fit."""
         return cls(
             problem.table.geometry, problem.shift, fitted.mean + problem.shift, fitted.total, fitted.mass, problem.unit
         )
 
-    def _table(self, X: Any, weight: Array, weighting: str = "none", *, hashes: bool = False) -> Table:
+    def table(self, X: Any, weight: Array, weighting: str = "none", *, hashes: bool = False) -> Table:
+        """Rows as the fit saw its own."""
         family = check_family(self.geometry.family, X)
         prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit)
         return make_table(prepared.rows, self.geometry, hashes=hashes)
 
-    def _inside(self) -> Centres:
-        return make_centres(self.geometry, self.centres - self.shift)
+    def inside(self) -> Centres:
+        """The centres in the geometry of the rows."""
+        return Centres(self.geometry, self.centres - self.shift)
 
     def nearest(self, X: Any) -> tuple[Array, Array]:
         """Labels and divergences of rows."""
-        table = self._table(X, np.empty(0))
+        table = self.table(X, np.empty(0))
         memory = make_memory(table.n)
-        assign(table, self._inside(), memory)
+        assign(table, self.inside(), memory)
         return memory.labels, memory.cost
 
     def divergences(self, X: Any) -> Array:
         """Divergences (n, K)."""
         dtype = np.float32 if X.dtype == np.float32 else np.float64
-        return cost_matrix(self._table(X, np.empty(0)), self._inside(), dtype)
+        return cost_matrix(self.table(X, np.empty(0)), self.inside(), dtype)
 
     def score(self, X: Any, sample_weight: Any, weighting: str) -> float:
         """Minus the weighted mean divergence."""
-        table = self._table(X, check_weight(sample_weight, X.shape[0]), weighting)
+        table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting)
         memory = make_memory(table.n)
-        sums = assign(table, self._inside(), memory)
+        sums = assign(table, self.inside(), memory)
         return -sums.cost / float(sums.mass.sum())
 
     def radius(self, X: Any, sample_weight: Any, weighting: str) -> float:
         """A radius that keeps the clusters of X apart: beyond its rows, short of the next centre."""
-        table = self._table(X, check_weight(sample_weight, X.shape[0]), weighting)
-        memory, inside = make_memory(table.n), self._inside()
+        table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting)
+        memory, inside = make_memory(table.n), self.inside()
         assign(table, inside, memory)
         within = float(memory.cost[table.rows.weights(slice(0, table.n)) > 0].max())
         between = self.geometry.divergence(inside.mean[:, None], inside.mean[None])
@@ -224,7 +232,7 @@ class Model(NamedTuple):
         self, X: Any, sample_weight: Any, weighting: str, lam: float, most: float
     ) -> tuple["Model", Array, tuple[float, float]]:
         """The model after one more batch, the batch's labels, and its costs without and with penalty."""
-        table = self._table(X, check_weight(sample_weight, X.shape[0]), weighting, hashes=True)
+        table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting, hashes=True)
         result = absorb(
             table, self.centres - self.shift, self.total, self.mass, lam, most, lambda mean: publish(mean, self.shift)
         )

@@ -1,27 +1,21 @@
 """DPMeans: clusters without K, for every Bregman divergence."""
 
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._checks import check_choice, check_number, works_on_sparse
+from kfree.estimators._base import HardClusters
+from kfree.estimators._checks import check_choice, check_number
 from kfree.estimators._model import Model, Problem, Start
 from kfree.estimators._sklearn import check_table
-from kfree.families import FAMILIES, make_family
 from kfree.inference.fit import ALGORITHMS, SEARCHES, Fitted, Plan
-from kfree.inference.loop import Budget, Info
+from kfree.inference.loop import Budget
 from kfree.rows import set_span_threads
 
-_INITS = ("auto", "mean", "farthest_first", "k-means++")
-_ORDERS = ("random", "index")
 
-
-class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class DPMeans(HardClusters):
     r"""Clusters without K: hard clustering that opens a cluster wherever one pays for itself.
 
     Minimises over labels z and centres mu
@@ -200,7 +194,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             start = self._start(problem, budget)
             best = self._best_of(problem, start, budget)
             self._publish(problem, start, best)
-        self._warn(start, budget)
+        self._warn(start.message, budget)
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -263,22 +257,6 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         with set_span_threads():
             return self._model.nearest(X)[0]
 
-    def transform(self, X):
-        """Divergence of each row from each centre.
-
-        Parameters
-        ----------
-        X : array or CSR matrix (n, p)
-
-        Returns
-        -------
-        array (n, K), float32 if X is
-        """
-        check_is_fitted(self)
-        X = check_table(self, X, reset=False)
-        with set_span_threads():
-            return self._model.divergences(X)
-
     def decision_function(self, X):
         """``lam_`` less the divergence from the nearest centre: negative for rows that would open a cluster.
 
@@ -316,22 +294,6 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         with set_span_threads():
             return self._model.score(X, sample_weight, self.weighting)
 
-    @property
-    def _n_features_out(self):
-        return self.n_clusters_
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "_model")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        known = not isinstance(self.divergence, str) or self.divergence in FAMILIES
-        family = make_family(self.divergence if known else "sqeuclidean")
-        tags.input_tags.sparse = works_on_sparse(family)
-        tags.input_tags.positive_only = family.lower >= 0
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
     def _check_parameters(self) -> None:
         if isinstance(self.lam, str):
             check_choice("lam", self.lam, ("auto",))
@@ -339,20 +301,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             check_number("lam", self.lam, above=0.0, hint="Pass a positive number, or lam='auto'.")
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         check_choice("search", self.search, SEARCHES)
-        if isinstance(self.init, str) or self.init is None:
-            check_choice("init", self.init, _INITS)
-        if isinstance(self.order, str) or self.order is None:
-            check_choice("order", self.order, _ORDERS)
-        check_number("n_init", self.n_init, least=1, integer=True)
-        check_number("max_iter", self.max_iter, least=1, integer=True)
-        check_number("tol", self.tol, least=0.0)
-        if self.max_clusters is not None:
-            check_number("max_clusters", self.max_clusters, least=1, integer=True)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
-
-    def _problem(self, X: Any, sample_weight: Any) -> Problem:
-        return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
+        self._check_common()
 
     def _start(self, problem: Problem, budget: Budget) -> Start:
         """Where to start, and with which lam."""
@@ -407,34 +356,3 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self.cluster_centers_ = self._model.centres
         self.cluster_weights_ = self._model.mass
         self.n_clusters_ = self.cluster_centers_.shape[0]
-
-    def _reporter(self):
-        if not self.verbose:
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            if self.verbose > 1 or not phase.startswith("sample"):
-                print(
-                    f"[DPMeans] {phase}, pass {count}: {info.n_clusters} clusters, objective {info.objective:.6g}, "
-                    f"{100 * info.changed:.3g} % changed label, {info.opened} opened"
-                )
-
-        return report
-
-    def _warn(self, start: Start, budget: Budget) -> None:
-        if start.message:
-            warnings.warn(start.message, UserWarning, stacklevel=3)
-        if budget.interrupted:
-            warnings.warn("The fit was interrupted; this is the best model so far.", ConvergenceWarning, stacklevel=3)
-        elif not self.converged_ and self.max_time is not None and budget.spent:
-            warnings.warn(
-                f"The fit stopped after max_time={self.max_time:g} s; this is the best model so far.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        elif not self.converged_:
-            warnings.warn(
-                f"Labels still change after max_iter={self.max_iter} passes. Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )

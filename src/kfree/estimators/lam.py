@@ -8,7 +8,7 @@ from kfree.estimators._checks import check_number
 from kfree.estimators._model import Problem
 from kfree.estimators._sklearn import check_plain_table
 from kfree.families import Array
-from kfree.inference.assign import make_centres
+from kfree.inference.assign import Centres
 from kfree.inference.init import farthest_first
 from kfree.inference.loop import Budget
 from kfree.inference.path import envelope_windows, follow_path
@@ -180,6 +180,6 @@ def lam_path(
             values = np.sort(np.asarray(lam, dtype=float).ravel())[::-1]
             if not values.size or not (values > 0).all():
                 raise ValueError(f"lam must hold positive numbers, got {lam!r}.")
-        points = follow_path(table, make_centres(table.geometry, centres[:1]), values, tol, max_iter, Budget())
+        points = follow_path(table, Centres(table.geometry, centres[:1]), values, tol, max_iter, Budget())
     K, inertia = np.array([k for k, _ in points]), np.array([cost for _, cost in points])
     return LamPath(values, K, inertia, inertia + values * K, envelope_windows(K, inertia))

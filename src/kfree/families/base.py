@@ -79,7 +79,7 @@ class Affine:
     def _transposed(self) -> dict[Any, tuple[Array, Array]]:
         return {}
 
-    def some(self, which: slice) -> "Affine":
+    def some(self, which: slice | Array) -> "Affine":
         """A few of the centres."""
         return Affine(self.coef[which], self.offset[which], self.size)
 
@@ -145,13 +145,21 @@ class Family(ABC):
 
     def centre(self, total: Array, mass: Array) -> Array:
         """Best centres of clusters with weighted row sums ``total`` (K, p) and weights ``mass`` (K,)."""
-        mean = total / mass[..., None]
+        return self.within(total / mass[..., None])
+
+    def within(self, mean: Array) -> Array:
+        """Means (of any shape) with the rounding undone that pushed them across the ends of the domain."""
         if self.lower > -np.inf:
             mean = np.maximum(mean, self.lower)
         if self.upper < np.inf:
             # Rounding may push a mean of boundary values just inside, where +inf would turn finite.
             mean = np.where(mean >= self.upper * (1 - ROUNDING), self.upper, mean)
         return mean
+
+    def pull(self, square: Array, mass: Array) -> Array:
+        """Weight with which a cluster's own centre c stands for its rows:
+        sum w D(x, m) - sum w D(x, c) = pull * D(c, m) for every m; ``square`` is the squared length of their sum."""
+        return mass
 
     def inside(self, mean: Array) -> Array:
         """A point next to a mean but off the boundary, from which every row is at a finite divergence."""

@@ -137,6 +137,10 @@ class Cosine(SquaredEuclidean):
         unit[..., 0] = np.where(length[..., 0] > 0, unit[..., 0], 1.0)
         return unit
 
+    def pull(self, square: Array, mass: Array) -> Array:
+        """Length of the sum."""
+        return np.sqrt(square)
+
     def join_cost(self, total_a: Array, mass_a: Array, total_b: Array, mass_b: Array) -> Array:
         """Loss of resultant length, ||R_a|| + ||R_b|| - ||R_a + R_b||."""
 

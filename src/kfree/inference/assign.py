@@ -35,16 +35,18 @@ class Centres:
         """Coefficients and offsets of the product that gives all costs."""
         return self._geometry.affine(self.mean)
 
-    def first(self, count: int) -> "Centres":
-        """The first few of the centres."""
-        some = Centres(self._geometry, self.mean[:count])
-        some.affine = self.affine.some(slice(count))
+    def some(self, which: slice | Array) -> "Centres":
+        """Some of the centres."""
+        some = Centres(self._geometry, self.mean[which])
+        some.affine = self.affine.some(which)
         return some
 
-
-def make_centres(geometry: Geometry, mean: Array) -> Centres:
-    """Centres of a geometry."""
-    return Centres(geometry, mean)
+    def joined(self, other: "Centres") -> "Centres":
+        """These centres and others."""
+        joined, a, b = Centres(self._geometry, np.concatenate([self.mean, other.mean])), self.affine, other.affine
+        coef, offset = np.concatenate([a.coef, b.coef]), np.concatenate([a.offset, b.offset])
+        joined.affine = Affine(coef, offset, max(a.size, b.size))
+        return joined
 
 
 class Sums(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, Sums, make_centres, own_cost
+from kfree.inference.assign import Centres, Sums, own_cost
 from kfree.inference.grow import penalised
 from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.inference.serial import visit
@@ -19,7 +19,7 @@ from kfree.inference.table import Memory, Table
 #: Rows evaluated together, limited by the size of the temporary (rows x clusters x columns).
 _BLOCK, _ENTRIES = 512, 500_000
 #: A row leaves its cluster only for a gain above this share of what is at stake.
-_GAIN = 1e-10
+GAIN = 1e-10
 
 
 class Collapsed(NamedTuple):
@@ -71,7 +71,7 @@ def _refresh(table: Table, memory: Memory, lam: float) -> tuple[Centres, float, 
     remap[held] = np.arange(held.sum())
     memory.labels[:] = remap[memory.labels]
     memory.low[:] = -np.inf
-    centres = make_centres(table.geometry, table.geometry.centre(total[held], mass[held]))
+    centres = Centres(table.geometry, table.geometry.centre(total[held], mass[held]))
     cost = _partition_cost(table, centres, memory)
     sums = Sums(total[held], mass[held], 0.0, cost, 0, np.full(len(centres.mean), np.inf))
     return centres, penalised(table, centres, sums, lam), cost
@@ -93,18 +93,20 @@ def _less(total: Array, part: Array) -> Array:
     return np.where(np.abs(rest) <= 1e-12 * np.abs(part), 0.0, rest)
 
 
-class _Clusters:
+class Clusters:
     """Sums of the clusters, kept up to date; slots of vanished clusters are used again."""
 
     def __init__(self, total: Array, mass: Array, count: Array):
         self.total, self.mass, self.count = total, mass, count
 
     def put(self, k: int, x: Array, w: float) -> None:
+        """A row joins."""
         self.total[k] += w * x
         self.mass[k] += w
         self.count[k] += 1
 
     def take(self, k: int, x: Array, w: float) -> None:
+        """A row leaves."""
         self.count[k] -= 1
         if self.count[k] == 0:  # exactly empty: no rounding may be left behind
             self.total[k], self.mass[k] = 0.0, 0.0
@@ -113,9 +115,11 @@ class _Clusters:
             self.mass[k] -= w
 
     def room(self, most: float) -> bool:
+        """Whether one more cluster is allowed."""
         return (self.count > 0).sum() < most
 
     def slot(self) -> int:
+        """Where a new cluster goes."""
         empty = np.flatnonzero(self.count == 0)
         if empty.size:
             return int(empty[0])
@@ -132,7 +136,7 @@ def move_rows(table: Table, memory: Memory, lam: float, order: Array, max_cluste
     weight = table.rows.weights(slice(0, table.n))
     order = order[weight[order] > 0]
     count = np.bincount(memory.labels[weight > 0], minlength=K)
-    clusters = _Clusters(total, mass, count)
+    clusters = Clusters(total, mass, count)
     moved, start = 0.0, 0
     while start < order.size:
         size = max(1, min(_BLOCK, _ENTRIES // max(clusters.total.size, 1)))
@@ -148,13 +152,13 @@ def _move_block(
     lam: float,
     rows: Array,
     weight: Array,
-    clusters: _Clusters,
+    clusters: Clusters,
     max_clusters: float,
 ) -> float:
     """Visit a block in order. ``rise[t, k]`` is what joining cluster k costs row t beyond standing alone."""
     x = table.rows.dense(rows)
-    rise = _rises(table, x, weight, clusters, np.arange(clusters.count.size))
-    home = _home_rises(table, x, weight, clusters, memory.labels[rows], lam)
+    rise = rises(table, x, weight, clusters, np.arange(clusters.count.size))
+    home = home_rises(table, x, weight, clusters, memory.labels[rows], lam)
     moved, t = 0.0, 0
     while True:
         t += _first_mover(rise[t:], home[t:], memory.labels[rows[t:]], lam, clusters.room(max_clusters))
@@ -174,9 +178,9 @@ def _move_block(
         t += 1
         rest = slice(t, rows.size)
         touched = np.array([a, b])
-        rise[rest, touched] = _rises(table, x[rest], weight[rest], clusters, touched)
+        rise[rest, touched] = rises(table, x[rest], weight[rest], clusters, touched)
         stale = t + np.flatnonzero(np.isin(memory.labels[rows[rest]], touched))
-        home[stale] = _home_rises(table, x[stale], weight[stale], clusters, memory.labels[rows[stale]], lam)
+        home[stale] = home_rises(table, x[stale], weight[stale], clusters, memory.labels[rows[stale]], lam)
 
 
 def _first_mover(rise: Array, home: Array, labels: Array, lam: float, room: bool) -> int:
@@ -187,11 +191,11 @@ def _first_mover(rise: Array, home: Array, labels: Array, lam: float, room: bool
     if room:
         option = np.minimum(option, lam)
     stake = np.where(np.isfinite(home), home, 0.0) + (lam if np.isfinite(lam) else 0.0)
-    leaves = np.flatnonzero(option < home - _GAIN * stake)
+    leaves = np.flatnonzero(option < home - GAIN * stake)
     return int(leaves[0]) if leaves.size else labels.size
 
 
-def _rises(table: Table, x: Array, weight: Array, clusters: _Clusters, which: Array) -> Array:
+def rises(table: Table, x: Array, weight: Array, clusters: Clusters, which: Array) -> Array:
     """join_cost of each row, as a cluster of its own, with some clusters; +inf for empty ones."""
     rise = np.full((x.shape[0], which.size), np.inf)
     held = np.flatnonzero(clusters.count[which] > 0)
@@ -203,7 +207,7 @@ def _rises(table: Table, x: Array, weight: Array, clusters: _Clusters, which: Ar
     return rise
 
 
-def _home_rises(table: Table, x: Array, weight: Array, clusters: _Clusters, labels: Array, lam: float) -> Array:
+def home_rises(table: Table, x: Array, weight: Array, clusters: Clusters, labels: Array, lam: float) -> Array:
     """What it costs each row to be where it is: join_cost with the rest of its cluster, or lam if it is alone."""
     home = np.full(x.shape[0], lam)
     company = np.flatnonzero(clusters.count[labels] > 1)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import make_centres
+from kfree.inference.assign import Centres
 from kfree.inference.loop import Budget
 from kfree.inference.pilot import Pilot, uniform
 from kfree.rows.threads import in_order
@@ -56,7 +56,7 @@ def settle(pilot: Pilot, mean: Array, passes: int) -> Solution:
         if not held.all():
             labels = (np.cumsum(held) - 1).astype(np.int32)[labels]
         mean = table.geometry.centre(total[held], mass[held])
-    cost = pilot.own_cost(slice(0, table.n), make_centres(table.geometry, mean), labels)
+    cost = pilot.own_cost(slice(0, table.n), Centres(table.geometry, mean), labels)
     inertia = float((table.rows.weight * cost).sum())
     return Solution(mean, labels, cost, inertia)
 

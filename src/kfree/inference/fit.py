@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, Sums, assign, confirmed, loosen, make_centres
+from kfree.inference.assign import Centres, Sums, assign, confirmed, loosen
 from kfree.inference.batch import BatchSettings, fit_batch, levels, start_on_samples
 from kfree.inference.collapsed import fit_collapsed
 from kfree.inference.grow import Grown, Growth, grow, penalised
@@ -58,7 +58,7 @@ def fit(table: Table, start: Array, plan: Plan, budget: Budget, rng: np.random.G
     ``publish`` maps centres to what users will see of them and back, so that the closing assignment is made with
     exactly the centres that ``predict`` will use.
     """
-    centres = make_centres(table.geometry, start)
+    centres = Centres(table.geometry, start)
     budget.best = None
     try:
         outcome, memory = _run(table, centres, plan, budget, rng)
@@ -68,7 +68,7 @@ def fit(table: Table, start: Array, plan: Plan, budget: Budget, rng: np.random.G
         budget.interrupted = True
         last = centres if budget.best is None else budget.best.centres
         trace, converged, memory, state = [], False, make_memory(table.n), Grown(last, 0)
-    final = make_centres(table.geometry, publish(last.mean))
+    final = Centres(table.geometry, publish(last.mean))
     sums = state.sums
     if sums is None or state.moved or not confirmed(table, last, final, memory, sums):
         # without a prior means stay within the reach of their clusters: rows are at most twice as far as they were
@@ -154,7 +154,7 @@ def close(
     for attempt in range(5):
         if attempt:
             memory.low[:] = -np.inf
-            centres = make_centres(table.geometry, mean)
+            centres = Centres(table.geometry, mean)
             sums = assign(table, centres, memory, plan.lam)
         order = canonical_order(mean, sums.mass)
         in_place = np.array_equal(order, np.arange(mean.shape[0]))

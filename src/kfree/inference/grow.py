@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, Sums, assign, exact_costs, loosen, make_centres, nearest_spread
+from kfree.inference.assign import Centres, Sums, assign, exact_costs, loosen, nearest_spread
 from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
@@ -123,7 +123,7 @@ def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Arr
     while start < rows.size:
         piece = np.arange(start, min(start + size, rows.size))
         if len(means):
-            cost = nearest_cost(table, rows[piece], make_centres(table.geometry, means), threshold[piece] / unit[piece])
+            cost = nearest_cost(table, rows[piece], Centres(table.geometry, means), threshold[piece] / unit[piece])
             piece = piece[unit[piece] * cost > threshold[piece]]
         if piece.size > 2 * FIRST_PIECE:  # too many to compare with each other: take the first of them
             piece = piece[: 2 * FIRST_PIECE]
@@ -192,6 +192,6 @@ def update(table: Table, centres: Centres, total: Array, mass: Array, memory: Me
         gone = np.flatnonzero(mass == 0)
         memory.low[np.isin(memory.labels, gone)] = -np.inf
         kernels().relabel(remap, memory.labels)
-    after = make_centres(table.geometry, table.geometry.centre(total[held], mass[held]))
+    after = Centres(table.geometry, table.geometry.centre(total[held], mass[held]))
     loosen(table, centres, after, held[held < K_before], memory, reach)
     return after

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import exact_costs, make_centres, own_cost
+from kfree.inference.assign import Centres, exact_costs, own_cost
 from kfree.inference.loop import Budget
 from kfree.inference.table import Table
 
@@ -24,7 +24,7 @@ class _Cover:
         self._see(self.means[0])
 
     def _see(self, mean: Array) -> int:
-        centres = make_centres(self.table.geometry, mean)
+        centres = Centres(self.table.geometry, mean)
 
         def of_span(span: slice) -> int:
             cost = own_cost(self.table, span, centres, np.zeros(span.stop - span.start, np.int32))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, make_centres, own_cost
+from kfree.inference.assign import Centres, own_cost
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
 from kfree.rows.threads import in_order
@@ -141,7 +141,7 @@ def _seed(table: Table, centres: Centres, memory: Memory, fits: Array, trial: in
     first = _winners(table, fits, labels, memory.cost[fits] / time, K)
     usable = first >= 0
     a = table.singletons(np.where(usable, first, 0))
-    from_a = own_cost(table, fits, make_centres(table.geometry, a), labels)
+    from_a = own_cost(table, fits, Centres(table.geometry, a), labels)
     second = _winners(table, fits, labels, from_a / time, K)
     usable &= second >= 0
     b = table.singletons(np.where(usable, second, 0))
@@ -160,7 +160,7 @@ def _winners(table: Table, rows: Array, labels: Array, pace: Array, K: int) -> A
 
 def _contrast(table: Table, mean: Array, rows: slice | Array, labels: Array) -> Array:
     """D(x, c1) - D(x, c2) for the two halves of each row's cluster: the coordinate that decides the side."""
-    pairs = make_centres(table.geometry, mean)
+    pairs = Centres(table.geometry, mean)
     a = own_cost(table, rows, pairs, 2 * labels)
     b = own_cost(table, rows, pairs, 2 * labels + 1)
     with np.errstate(invalid="ignore"):
@@ -217,7 +217,7 @@ def paying_merges(
     if K < 2:
         return []
     total, mass = table.rows.sums(memory.labels, K)
-    pairs, rises = _close_pairs(table, total, mass)
+    pairs, rises = _priced_pairs(table, total, mass)
     pairs, rises = pairs[rises < lam], rises[rises < lam]
     fits = _strays(table, memory.labels, total, mass, lam, pairs) <= strays * mass[pairs].min(axis=1)
     return _disjoint(pairs[fits], rises[fits])
@@ -232,7 +232,7 @@ def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> 
     total, mass = table.rows.sums(memory.labels, K)
     if K < 2:
         return centres, 0
-    pairs, rises = _close_pairs(table, total, mass)
+    pairs, rises = _priced_pairs(table, total, mass)
     fits = _strays(table, memory.labels, total, mass, lam, pairs) <= STRAYS * mass[pairs].min(axis=1)
     pairs, rises = pairs[fits], rises[fits]
     blurred = _shares_between(table, centres, memory.labels, pairs) < HALVES
@@ -269,7 +269,7 @@ def _each_row_of(clusters: Array, labels: Array, K: int) -> Iterator[tuple[Array
 def _strays(table: Table, labels: Array, total: Array, mass: Array, lam: float, pairs: Array) -> Array:
     """For each pair of clusters the weight of the lighter one's rows that lie beyond lam of the joint centre."""
     a, b = pairs.T
-    joint = make_centres(table.geometry, table.geometry.centre(total[a] + total[b], mass[a] + mass[b]))
+    joint = Centres(table.geometry, table.geometry.centre(total[a] + total[b], mass[a] + mass[b]))
     lost = np.zeros(len(pairs))
     for pair, rows in _each_row_of(np.where(mass[a] < mass[b], a, b), labels, mass.size):
         beyond = table.excess(own_cost(table, rows, joint, pair.astype(np.int32)), lam, rows) > 0
@@ -299,10 +299,21 @@ def _shares_between(table: Table, centres: Centres, labels: Array, pairs: Array)
     return between / np.where(total > 0, total, 1.0)
 
 
-def _close_pairs(table: Table, total: Array, mass: Array) -> tuple[Array, Array]:
-    """Pairs of close clusters, the lower number first, and what their union would raise the costs by.
+def _priced_pairs(table: Table, total: Array, mass: Array) -> tuple[Array, Array]:
+    """Pairs of close clusters, and what their union would raise the costs by."""
+    pairs = close_pairs(table, total, mass)
+    rises = np.empty(len(pairs))
+    step = max(1, _ENTRIES // total.shape[1])
+    for start in range(0, len(pairs), step):
+        a, b = pairs[start : start + step].T
+        rises[start : start + step] = table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
+    return pairs, rises
 
-    For each cluster the NEIGHBOURS others that W_a W_b / (W_a + W_b) times the lesser divergence puts closest: it is
+
+def close_pairs(table: Table, total: Array, mass: Array, count: int = NEIGHBOURS) -> Array:
+    """Pairs of close clusters, the lower number first.
+
+    For each cluster the few others that W_a W_b / (W_a + W_b) times the lesser divergence puts closest: it is
     the rise itself for squared distances, and one product for all pairs.
     """
     held = np.flatnonzero(mass > 0)
@@ -315,15 +326,9 @@ def _close_pairs(table: Table, total: Array, mass: Array) -> tuple[Array, Array]
         from_others = base + affine.offset[some, None] - affine.coef[some] @ mean.T
         score = np.minimum(to_others, from_others) / (1 / weight[some, None] + 1 / weight)
         score[some - start, some] = np.inf
-        nearest = np.argsort(score, axis=1, kind="stable")[:, : min(NEIGHBOURS, held.size - 1)]
+        nearest = np.argsort(score, axis=1, kind="stable")[:, : min(count, held.size - 1)]
         found.append(np.stack([np.repeat(some, nearest.shape[1]), nearest.ravel()], axis=1))
-    pairs = held[np.unique(np.sort(np.concatenate(found), axis=1), axis=0)]
-    rises = np.empty(len(pairs))
-    step = max(1, _ENTRIES // total.shape[1])
-    for start in range(0, len(pairs), step):
-        a, b = pairs[start : start + step].T
-        rises[start : start + step] = table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
-    return pairs, rises
+    return held[np.unique(np.sort(np.concatenate(found), axis=1), axis=0)]
 
 
 def apply_moves(
@@ -379,4 +384,4 @@ def _relabelled(table: Table, memory: Memory, labels: Array, K: int) -> Centres:
     remap[held] = np.arange(held.size)
     memory.labels[:] = remap[labels]
     memory.low[:] = -np.inf
-    return make_centres(table.geometry, table.geometry.centre(total[held], mass[held]))
+    return Centres(table.geometry, table.geometry.centre(total[held], mass[held]))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, assign, exact_costs, exact_own, make_centres, nearest_spread, own_cost
+from kfree.inference.assign import Centres, assign, exact_costs, exact_own, nearest_spread, own_cost
 from kfree.inference.grow import openers_in_order, penalised, rounding_scale, update
 from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.inference.table import Memory, Table
@@ -54,9 +54,9 @@ def fit_serial(
 def _pass(table: Table, state: Swept, memory: Memory, sweep: Sweep) -> tuple[Swept, Info]:
     before = memory.labels.copy()
     sums = assign(table, state.centres, memory, sweep.lam)
-    openers, fresh = _open(table, state.centres, memory, sweep, visit(table, sweep.order, state.rng))
+    openers, fresh = open_in_order(table, state.centres, memory, sweep, visit(table, sweep.order, state.rng))
     if openers.size:
-        centres = make_centres(table.geometry, np.concatenate([state.centres.mean, fresh.mean]))
+        centres = Centres(table.geometry, np.concatenate([state.centres.mean, fresh.mean]))
         weight = table.rows.weights(slice(0, table.n))
         total, mass = table.rows.sums(memory.labels, centres.mean.shape[0])
         cost = float((weight * np.where(weight > 0, memory.cost, 0.0)).sum())
@@ -80,7 +80,7 @@ def visit(table: Table, order: str | Array, rng: np.random.Generator) -> Array:
     return rng.permutation(table.n) if order == "random" else np.arange(table.n)
 
 
-def _open(table: Table, centres: Centres, memory: Memory, sweep: Sweep, order: Array) -> tuple[Array, Centres]:
+def open_in_order(table: Table, centres: Centres, memory: Memory, sweep: Sweep, order: Array) -> tuple[Array, Centres]:
     """Rows that open a cluster when their turn comes, and their centres; labels and costs of all rows follow."""
     beyond = np.flatnonzero(table.excess(memory.cost, sweep.lam) > 0)
     none = np.empty(0, np.intp)
@@ -92,13 +92,13 @@ def _open(table: Table, centres: Centres, memory: Memory, sweep: Sweep, order: A
     candidates = beyond[np.argsort(turn[beyond])]
     chosen = openers_in_order(table, candidates, table.threshold(sweep.lam, candidates))
     openers = candidates[chosen[: int(min(room, chosen.size))]]
-    fresh = make_centres(table.geometry, table.singletons(openers))
+    fresh = Centres(table.geometry, table.singletons(openers))
     contested = _contested(table, memory, centres, fresh)
     contested = contested[np.argsort(turn[contested])]
     K = centres.mean.shape[0]
     stops = np.searchsorted(turn[contested], [*turn[openers], table.n])
     for count, (start, stop) in enumerate(pairwise(stops), start=1):
-        known = fresh.first(count)
+        known = fresh.some(slice(count))
         rows = contested[start:stop]
         rows = rows[rows != openers[count - 1]]
         if rows.size:

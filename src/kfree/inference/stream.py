@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import assign, loosen, make_centres
+from kfree.inference.assign import Centres, assign, loosen
 from kfree.inference.batch import BatchSettings, fit_batch, start_on_samples
 from kfree.inference.init import global_centre
 from kfree.inference.loop import Budget
@@ -34,7 +34,7 @@ def absorb(
     geometry, memory = table.geometry, make_memory(table.n)
     known = mean.shape[0]
     for _ in range(_ROUNDS):
-        centres = make_centres(geometry, mean)
+        centres = Centres(geometry, mean)
         sums = assign(table, centres, memory, lam)
         novel = np.flatnonzero(table.excess(memory.cost, lam) > 0)
         if not novel.size or mean.shape[0] >= most:
@@ -42,7 +42,7 @@ def absorb(
         mean = np.concatenate([mean, _open(table, novel, lam, most - mean.shape[0])])
         memory.low[:] = -np.inf
     else:
-        centres = make_centres(geometry, mean)
+        centres = Centres(geometry, mean)
         sums = assign(table, centres, memory, lam)
     grown = mean.shape[0] - mass.size
     total = np.concatenate([total, np.zeros((grown, total.shape[1]))]) + sums.total
@@ -52,7 +52,7 @@ def absorb(
     total, mass, moved = total[keep], mass[keep], mean[keep]
     held = mass > 0
     moved[held] = geometry.centre(total[held], mass[held])
-    after = make_centres(geometry, publish(moved))
+    after = Centres(geometry, publish(moved))
     if keep.size == mean.shape[0]:
         loosen(table, centres, after, keep, memory, sums.reach)
     else:
@@ -66,7 +66,7 @@ def _open(table: Table, novel: Array, lam: float, room: float) -> Array:
     """Centres of the clusters that the rows beyond lam form among themselves."""
     weight = table.rows.weights(novel)
     sample = table.sample(novel, weight)
-    start = make_centres(table.geometry, global_centre(sample))
+    start = Centres(table.geometry, global_centre(sample))
     settings = BatchSettings(lam, 1e-3, 100, room, moves=True)
     centres, level = start_on_samples(sample, start, settings, Budget())
     return fit_batch(sample, centres, level, make_memory(sample.n), settings, Budget()).state.centres.mean

@@ -13,7 +13,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, make_centres
+from kfree.inference.assign import Centres
 from kfree.inference.curve import Solution
 from kfree.inference.pilot import Pilot, uniform
 from kfree.kernels import kernels
@@ -110,7 +110,7 @@ def _halve(pilot: Pilot, labels: Array, K: int) -> _Halves:
     total, mass = pilot.sums(labels + K * half, 2 * K)
     mean = np.tile(geometry.anchor, (2 * K, 1))
     mean[mass > 0] = geometry.centre(total[mass > 0], mass[mass > 0])
-    centres = make_centres(geometry, mean)
+    centres = Centres(geometry, mean)
     score = np.asarray(pilot.stats @ centres.affine.coef.T)
     score -= centres.affine.offset
     return _Halves(half, total, mass, centres, score)
@@ -144,7 +144,7 @@ def _between(pilot: Pilot, order: _Order, pairs: Array, total: Array, mass: Arra
     kernels().rows_of_pairs(order.first, order.cost, pairs, start, incident, edges, rows, third)
     rows, third = rows[: edges[-1]], third[: edges[-1]]
     a, b = pairs.T
-    joint = make_centres(geometry, geometry.centre(total[a] + total[b], mass[a] + mass[b]))
+    joint = Centres(geometry, geometry.centre(total[a] + total[b], mass[a] + mass[b]))
     pair = np.repeat(np.arange(len(pairs), dtype=np.int32), np.diff(edges[::3]))
     excess = pilot.own_cost(rows, joint, pair) - third
     middle = np.zeros((len(pairs), 2))

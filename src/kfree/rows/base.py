@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from kfree.families import Affine, Array, Geometry
+from kfree.families import Affine, Array, Family, Geometry
 from kfree.kernels import kernels
 from kfree.rows.threads import in_order
 
@@ -127,6 +127,14 @@ class Rows(ABC):
         weight = self.weight[span] if self.weight.size else self.weight
         return kernels().tally(weight, labels, cost, before, reach)
 
+    @abstractmethod
+    def products(self, rows: Any, affine: Affine) -> tuple[Array, Array]:
+        """Products (m, K) of a few rows with the coefficients, float64, and a bound (m,) on their magnitude."""
+
+    @abstractmethod
+    def parts(self, rows: Array, labels: Array, K: int, family: Family) -> "Rows":
+        """The centres of K sets of rows as rows of their own; each weighs what its centre stands for."""
+
     def nearest(
         self, rows: Any, base: Array, affine: Affine, dtype: Any = None, norms: Norms | None = None
     ) -> tuple[Nearest, Array]:
@@ -174,3 +182,8 @@ def positions(rows: slice) -> Array:
     """0, 1, ... for the rows of a span: made once, as spans are looked at very often."""
     count = rows.stop - rows.start
     return _POSITIONS[:count] if count <= SPAN else np.arange(count)
+
+
+def magnitude(one_norm: Array, square: Array, reach: Array) -> Array:
+    """Bound on all products of rows with coefficients of this reach: two forms of Hölder's inequality."""
+    return np.minimum(np.sqrt(square) * reach[0], one_norm * reach[1])

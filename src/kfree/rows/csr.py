@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from kfree.families import Affine, Array, Geometry, Separable
+from kfree.families import Affine, Array, Family, Geometry, Separable
 from kfree.kernels import kernels
-from kfree.rows.base import Nearest, Rows
+from kfree.rows.base import Nearest, Rows, magnitude
 
 # Bytes that the centres of one column fill up to a multiple of: what the kernel keeps in registers.
 _PAD = 256
@@ -115,3 +115,30 @@ class CsrRows(Rows):
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
         index, X = self._index(rows), self.X
         kernels().add_csr(X.data, X.indices, X.indptr, index, self.scale, self.weight, labels, total, mass)
+
+    def _scaled(self, rows: Any) -> sp.csr_matrix:
+        """Some rows as they are measured, float64."""
+        part = self.X[rows].astype(np.float64)
+        if self.scale.size:
+            part.data *= np.repeat(self.scale[rows], np.diff(part.indptr))
+        return part
+
+    def products(self, rows: Any, affine: Affine) -> tuple[Array, Array]:
+        """Products (m, K) of a few rows with the coefficients, float64, and a bound (m,) on their magnitude."""
+        part = self._scaled(rows)
+        size = np.abs(part.data)
+        owner = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        one_norm = np.bincount(owner, size, part.shape[0])
+        square = np.bincount(owner, size * size, part.shape[0])
+        return np.asarray(part @ affine.coef.T), magnitude(one_norm, square, affine.reach)
+
+    def parts(self, rows: Array, labels: Array, K: int, family: Family) -> "CsrRows":
+        """The centres of K sets of rows as rows of their own; each weighs what its centre stands for."""
+        weight = self.weights(rows)
+        chooser = sp.csr_matrix((weight, (labels, np.arange(rows.size))), shape=(K, rows.size))
+        total = sp.csr_matrix(chooser @ self._scaled(rows))
+        total.sort_indices()
+        owner = np.repeat(np.arange(K), np.diff(total.indptr))
+        pull = family.pull(np.bincount(owner, total.data**2, K), np.bincount(labels, weight, K))
+        total.data = family.within(total.data / np.where(pull > 0, pull, 1.0)[owner])
+        return CsrRows(total, weight=pull, scale=np.empty(0), dtype=self.dtype)

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from kfree.families import Affine, Array, Geometry
+from kfree.families import Affine, Array, Family, Geometry
 from kfree.kernels import kernels
-from kfree.rows.base import Nearest, Rows, positions
+from kfree.rows.base import Nearest, Rows, magnitude, positions
 
 # Entries up to which a table in another order or type is converted once, not span by span in every pass.
 _SMALL = 4_000_000
@@ -109,3 +109,16 @@ class DenseRows(Rows):
         open: see the kernel."""
         X, index, scale = self._window(span)
         return kernels().measure_dense(X, index, self.shift, scale, labels, mean, factor, *decisions)
+
+    def products(self, rows: Any, affine: Affine) -> tuple[Array, Array]:
+        """Products (m, K) of a few rows with the coefficients, float64, and a bound (m,) on their magnitude."""
+        x = self.dense(rows)
+        return x @ affine.coef.T, magnitude(np.abs(x).sum(axis=1), (x * x).sum(axis=1), affine.reach)
+
+    def parts(self, rows: Array, labels: Array, K: int, family: Family) -> "DenseRows":
+        """The centres of K sets of rows as rows of their own; each weighs what its centre stands for."""
+        total, mass = np.zeros((K, self.p)), np.zeros(K)
+        self.add(rows, labels, total, mass)
+        pull = family.pull((total * total).sum(axis=1), mass)
+        none, shift = np.empty(0), np.zeros(self.p)
+        return DenseRows(family.centre(total, mass), weight=pull, scale=none, shift=shift, dtype=self.dtype)

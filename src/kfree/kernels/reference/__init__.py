@@ -4,6 +4,7 @@ from kfree.kernels.reference.between import lower_medians, rows_of_pairs, sort_s
 from kfree.kernels.reference.content import farthest, hash_csr, hash_dense
 from kfree.kernels.reference.decide import lower_bounds, near_threshold, open_decisions, relabel, unsettled
 from kfree.kernels.reference.dip import dip
+from kfree.kernels.reference.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
 from kfree.kernels.reference.sums import (
     add_csr,
@@ -20,14 +21,17 @@ from kfree.kernels.reference.sums import (
 __all__ = [
     "add_csr",
     "add_dense",
+    "arrange",
     "dip",
     "distance_csr",
     "distance_dense",
     "farthest",
+    "find_slots",
     "hash_csr",
     "hash_dense",
     "lower_bounds",
     "lower_medians",
+    "may_open",
     "measure_dense",
     "near_threshold",
     "nearest_csr",
@@ -37,9 +41,11 @@ __all__ = [
     "own_dense",
     "relabel",
     "rows_of_pairs",
+    "share_gains",
     "sort_segments",
     "tally",
     "tally_dense",
     "three_least",
     "unsettled",
+    "visit_rows",
 ]

@@ -1,0 +1,118 @@
+"""What the hard clusterers have in common: parameters they share, divergences from centres, reports and warnings."""
+
+import warnings
+from typing import Any
+
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from kfree.estimators._checks import check_choice, check_number, works_on_sparse
+from kfree.estimators._model import Model, Problem
+from kfree.estimators._sklearn import check_table
+from kfree.families import FAMILIES, make_family
+from kfree.inference.loop import Budget, Info
+from kfree.rows import set_span_threads
+
+_INITS = ("auto", "mean", "farthest_first", "k-means++")
+_ORDERS = ("random", "index")
+
+
+class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """An estimator whose model is a set of centres."""
+
+    _model: Model
+    n_clusters_: int
+    converged_: bool
+    divergence: Any
+    init: Any
+    order: Any
+    n_init: Any
+    max_clusters: Any
+    max_iter: Any
+    tol: Any
+    max_time: Any
+    weighting: Any
+    smoothing: Any
+    smoothing_mean: Any
+    verbose: Any
+
+    def transform(self, X):
+        """Divergence of each row from each centre.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+
+        Returns
+        -------
+        array (n, K), float32 if X is
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            return self._model.divergences(X)
+
+    @property
+    def _n_features_out(self):
+        return self.n_clusters_
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "_model")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        known = not isinstance(self.divergence, str) or self.divergence in FAMILIES
+        family = make_family(self.divergence if known else "sqeuclidean")
+        tags.input_tags.sparse = works_on_sparse(family)
+        tags.input_tags.positive_only = family.lower >= 0
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _check_common(self) -> None:
+        if isinstance(self.init, str) or self.init is None:
+            check_choice("init", self.init, _INITS)
+        if isinstance(self.order, str) or self.order is None:
+            check_choice("order", self.order, _ORDERS)
+        check_number("n_init", self.n_init, least=1, integer=True)
+        check_number("max_iter", self.max_iter, least=1, integer=True)
+        check_number("tol", self.tol, least=0.0)
+        if self.max_clusters is not None:
+            check_number("max_clusters", self.max_clusters, least=1, integer=True)
+        if self.max_time is not None:
+            check_number("max_time", self.max_time, least=0.0)
+
+    def _problem(self, X: Any, sample_weight: Any) -> Problem:
+        return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
+
+    def _reporter(self):
+        if not self.verbose:
+            return None
+
+        def report(phase: str, count: int, info: Info) -> None:
+            if self.verbose > 1 or not phase.startswith("sample"):
+                print(
+                    f"[{type(self).__name__}] {phase}, pass {count}: {info.n_clusters} clusters, "
+                    f"objective {info.objective:.6g}, "
+                    f"{100 * info.changed:.3g} % changed label, {info.opened} opened"
+                )
+
+        return report
+
+    def _warn(self, message: str, budget: Budget) -> None:
+        if message:
+            warnings.warn(message, UserWarning, stacklevel=3)
+        if budget.interrupted:
+            warnings.warn("The fit was interrupted; this is the best model so far.", ConvergenceWarning, stacklevel=3)
+        elif not self.converged_ and self.max_time is not None and budget.spent:
+            warnings.warn(
+                f"The fit stopped after max_time={self.max_time:g} s; this is the best model so far.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        elif not self.converged_:
+            warnings.warn(
+                f"Labels still change after max_iter={self.max_iter} passes. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,346 @@
+"""HDPMeans: clusters shared by groups of rows."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kfree.estimators._base import HardClusters
+from kfree.estimators._checks import check_choice, check_number
+from kfree.estimators._groups import GroupIndex, check_groups
+from kfree.estimators._model import Problem
+from kfree.estimators._shared import Locals, SharedModel, SharedStart
+from kfree.estimators._sklearn import check_table
+from kfree.inference.groups import Groups, Lams, make_groups
+from kfree.inference.hdp import Fitted, Plan
+from kfree.inference.hdp_fit import fit
+from kfree.inference.loop import Budget
+from kfree.rows import set_span_threads
+
+_SEARCHES = ("auto", "points", "full")
+
+
+class HDPMeans(HardClusters):
+    r"""Clusters shared by groups of rows: every group uses some of the clusters, and all draw on the same ones.
+
+    Minimises over labels and centres mu
+
+    .. math:: J = \sum_i w_i D(x_i, \mu_{z_i}) + \mathrm{lam\_local} \cdot T + \mathrm{lam\_global} \cdot K
+
+    where K is the number of clusters in use, T the sum over groups of the number of clusters each one uses (its local
+    clusters), and D any Bregman divergence.
+
+    Parameters
+    ----------
+    lam_local : float or "auto", default="auto"
+        Price of a cluster in each group that uses it; larger makes groups use fewer clusters. 0 makes groups
+        irrelevant.
+    lam_global : float or "auto", default="auto"
+        Price of a cluster, once for all groups; larger makes groups share more. 0 clusters every group for itself.
+        "auto" takes the price that :class:`DPMeans` finds for a cluster of all rows together; ``lam_local`` is that
+        price divided by the number of groups that use a cluster on average.
+    divergence : str or Family, default="sqeuclidean"
+        As in :class:`DPMeans`.
+    search : {"auto", "points", "full"}, default="auto"
+        "points": the three-part passes of the papers: rows choose their clusters one after the other, local clusters
+        choose their global ones, centres move. "full": also changes of what a group uses, moves of single rows and
+        of local clusters with the centres following, merges and splits, whatever lowers J. "auto": "full" if a penalty
+        is "auto" (a price), otherwise "points".
+    order : {"random", "index"} or permutation, default="random"
+        Order in which "points" visits rows; always group after group, the groups at random, rising, or as they first
+        occur in the permutation. "full" has an order of its own, which does not depend on where rows stand.
+    init : {"auto", "mean", "farthest_first", "k-means++"} or array (K, p), default="auto"
+        First centres. "mean": the global centre, which every group uses. Others are used by no group at first:
+        "farthest_first" and "k-means++" add rows until all are within ``lam_local + lam_global`` of one. "auto": the
+        solution that came with the penalties, else "mean".
+    n_init : int, default=1
+        Fits from different seeds; the one with the lowest objective is kept. Deterministic settings are run once.
+    weighting, smoothing, smoothing_mean
+        As in :class:`DPMeans`.
+    max_clusters : int, default=None
+        Never open more (global) clusters than this.
+    max_iter : int, default=300
+        Most passes over all rows.
+    tol : float, default=1e-4
+        Share of the weight that may still change label when a fit stops; 0 runs to the fixed point.
+    max_time : float, default=None
+        Seconds after which the best so far is returned.
+    warm_start : bool, default=False
+        Start from the centres of the last fit, whatever ``init`` says.
+    random_state : int, RandomState or None, default=None
+        Seeds ``order="random"`` and ``init="k-means++"``; nothing else is random.
+    verbose : int, default=0
+        1 prints every pass.
+
+    Attributes
+    ----------
+    labels_ : array (n,)
+        (Global) cluster of each training row, 0 to K-1, heaviest first; equals ``predict(X, groups=groups)``.
+    local_labels_ : array (n,)
+        Number of the row's local cluster inside its group, in the order of the global ones; -1 for rows without
+        weight.
+    groups_ : array (J,)
+        Labels of the groups, sorted if they can be, otherwise as they first occur.
+    group_clusters_ : CSR matrix (J, K)
+        Weight of the rows of each group (in the order of ``groups_``) in each cluster.
+    cluster_centers_ : array (K, p)
+        Centres, in the units of the rows.
+    cluster_weights_ : array (K,)
+        Weight of the rows of each cluster.
+    n_clusters_, n_local_clusters_ : int
+        K and T.
+    lam_local_, lam_global_ : float
+        The penalties used.
+    inertia_, objective_ : float
+        Weighted sum of divergences; J (with the prior's share, if smoothing).
+    objective_trace_ : array
+        J after each pass; never rises. The last value is ``objective_``.
+    n_iter_ : int
+        Passes over all rows.
+    converged_ : bool
+        Whether ``tol`` was reached.
+    family_ : Family
+        The divergence, with what it took from the data.
+
+    See Also
+    --------
+    DPMeans : Clusters of rows without groups.
+
+    References
+    ----------
+    .. [1] Jiang, Kulis & Jordan (2012), Small-variance asymptotics for exponential family Dirichlet process
+       mixture models, Section 4 (the objective is their eq. 4).
+    .. [2] Kulis & Jordan (2012), Revisiting k-means: new algorithms via Bayesian nonparametrics, Algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfree import HDPMeans
+    >>> X = np.array([[0.0], [0.2], [5.0], [5.2], [0.1], [9.0], [9.2]])
+    >>> groups = ["a", "a", "a", "a", "b", "b", "b"]
+    >>> model = HDPMeans(lam_local=1.0, lam_global=2.0, random_state=0).fit(X, groups=groups)
+    >>> model.n_clusters_, model.n_local_clusters_
+    (3, 4)
+    >>> model.labels_
+    array([0, 0, 1, 1, 0, 2, 2], dtype=int32)
+    >>> model.group_clusters_.toarray()
+    array([[2., 2., 0.],
+           [1., 0., 2.]])
+    """
+
+    _shared: SharedModel
+
+    def __init__(
+        self,
+        lam_local="auto",
+        lam_global="auto",
+        *,
+        divergence="sqeuclidean",
+        search="auto",
+        order="random",
+        init="auto",
+        n_init=1,
+        weighting="none",
+        smoothing=0.0,
+        smoothing_mean=None,
+        max_clusters=None,
+        max_iter=300,
+        tol=1e-4,
+        max_time=None,
+        warm_start=False,
+        random_state=None,
+        verbose=0,
+    ):
+        self.lam_local = lam_local
+        self.lam_global = lam_global
+        self.divergence = divergence
+        self.search = search
+        self.order = order
+        self.init = init
+        self.n_init = n_init
+        self.weighting = weighting
+        self.smoothing = smoothing
+        self.smoothing_mean = smoothing_mean
+        self.max_clusters = max_clusters
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y=None, *, groups=None, sample_weight=None):
+        """Find the clusters that groups of rows share.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+            Rows; pandas and polars frames, float32, integers and memory maps are taken as they are.
+        y : ignored
+        groups : array (n,), default=None
+            Group of each row: integers, strings or anything that can be a dictionary key, in any order. Without it
+            all rows are one group, and HDPMeans is DPMeans at ``lam_local + lam_global``.
+        sample_weight : array (n,), default=None
+            Weights; an integer weight equals repeating the row, 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = check_table(self, X, reset=True)
+        labels = None if groups is None else check_groups(groups, X.shape[0])
+        with set_span_threads():
+            budget = Budget(self.max_time, self._reporter())
+            problem = self._problem(X, sample_weight)
+            index, code = (None, np.zeros(X.shape[0], np.int32)) if labels is None else GroupIndex.of(labels)
+            grouped = make_groups(code, problem.table.rows, 1 if index is None else index.labels.size)
+            start = self._start(problem, grouped, budget)
+            best = self._best_of(problem, grouped, start, budget)
+            self._publish(problem, grouped, index, start.lams, best)
+        self._warn(start.start.message, budget)
+        return self
+
+    def fit_predict(self, X, y=None, *, groups=None, sample_weight=None):
+        """Fit and return ``labels_``."""
+        return self.fit(X, y, groups=groups, sample_weight=sample_weight).labels_
+
+    def fit_transform(self, X, y=None, *, groups=None, sample_weight=None):
+        """Fit and return the divergences of the rows from the centres."""
+        return self.fit(X, y, groups=groups, sample_weight=sample_weight).transform(X)
+
+    def predict(self, X, *, groups=None):
+        """Cluster of each row; never opens one.
+
+        A row of a group seen in the fit goes to the nearest of the clusters that its group holds, unless another one
+        is nearer by more than ``lam_local_`` (divided by the smallest weight of a training row, if that is below 1).
+        A row of any other group goes to the nearest cluster of all; so do all rows if ``groups`` is not given, unless
+        the fit had no groups either. ``labels_`` equals ``predict(X, groups=groups)`` of the training rows.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+        groups : array (n,), default=None
+            Group of each row.
+
+        Returns
+        -------
+        array (n,) of int32
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            return self._shared.choose(X, groups).labels
+
+    def decision_function(self, X, *, groups=None):
+        """What a cluster of its own would cost each row, less what its cluster costs it: negative for rows that would
+        open one.
+
+        That is ``lam_local_ + lam_global_`` less the divergence from the centre, and less ``lam_local_`` if the
+        row's group does not hold the cluster. Only meaningful if the penalties are radii; those that "auto" finds are
+        prices, far above any single divergence.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+        groups : array (n,), default=None
+
+        Returns
+        -------
+        array (n,)
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            chosen = self._shared.choose(X, groups)
+            return self.lam_global_ + np.where(chosen.lacking(), 0.0, self.lam_local_) - chosen.cost()
+
+    def score(self, X, y=None, *, groups=None, sample_weight=None):
+        """Minus the (weighted) mean divergence of the rows from the centres of their clusters; larger is better.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+        y : ignored
+        groups : array (n,), default=None
+        sample_weight : array (n,), default=None
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            chosen = self._shared.choose(X, groups, sample_weight, self.weighting)
+            weight = chosen.table.rows.weights(slice(0, chosen.table.n))
+            counted = weight > 0
+            return -float(np.average(chosen.cost()[counted], weights=weight[counted]))
+
+    def _check_parameters(self) -> None:
+        for name in ("lam_local", "lam_global"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                check_choice(name, value, ("auto",))
+            else:
+                check_number(name, value, least=0.0, hint=f"Pass a number, or {name}='auto'.")
+        if self.lam_local == np.inf:
+            raise ValueError("lam_local must be finite, or no group could hold two clusters. Pass a large number.")
+        if self.lam_local == 0 and self.lam_global == 0:
+            raise ValueError("lam_local and lam_global are both 0: every row would be a cluster. Make one of them > 0.")
+        check_choice("search", self.search, _SEARCHES)
+        self._check_common()
+
+    def _start(self, problem: Problem, groups: Groups, budget: Budget) -> SharedStart:
+        """The penalties, and where to start."""
+        most = np.inf if self.max_clusters is None else self.max_clusters
+        again = self.warm_start and hasattr(self, "_model")
+        given: Any = self.cluster_centers_[: int(min(most, self.n_clusters_))] if again else self.init
+        local, top = (None if isinstance(lam, str) else float(lam) for lam in (self.lam_local, self.lam_global))
+        return SharedStart.of(problem, groups, given, (local, top), most, budget)._replace(again=again)
+
+    def _plan(self, start: SharedStart) -> Plan:
+        auto = isinstance(self.lam_local, str) or isinstance(self.lam_global, str)
+        search = self.search if self.search != "auto" else "full" if auto else "points"
+        order = self.order if isinstance(self.order, str) else np.asarray(self.order)
+        if search == "full":
+            order = "content"  # what is searched for is a minimum, not a trajectory: rows in any order give the same
+        most = np.inf if self.max_clusters is None else self.max_clusters
+        return Plan(start.lams, search, order, self.tol, self.max_iter, most, start.price)
+
+    def _best_of(self, problem: Problem, groups: Groups, start: SharedStart, budget: Budget) -> Fitted:
+        plan = self._plan(start)
+        problem.check_order(self.order if isinstance(self.order, str) else np.asarray(self.order))
+        random = isinstance(plan.order, str) and plan.order == "random"
+        random |= isinstance(self.init, str) and self.init == "k-means++"
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init if random else 1)
+        best: Fitted | None = None
+        for seed in seeds:
+            if best is not None and budget.spent:
+                break
+            state = start.state(problem, groups, plan, budget, np.random.default_rng(seed))
+            result = fit(problem.table, groups, state, plan, budget, problem.publish)
+            if best is None or result.objective < best.objective:
+                best = result
+        assert best is not None
+        return best
+
+    def _publish(self, problem: Problem, groups: Groups, index: GroupIndex | None, lams: Lams, fitted: Fitted) -> None:
+        """Write every fitted attribute, once."""
+        self._shared = SharedModel.of(problem, fitted, index, lams)
+        self._model = self._shared.model
+        local = Locals.of(problem, groups, fitted)
+        self.labels_, self.local_labels_ = fitted.labels, local.labels
+        self.groups_ = np.zeros(1, int) if index is None else index.labels
+        self.group_clusters_ = local.weights
+        self.n_local_clusters_ = local.number
+        self.cluster_centers_ = self._model.centres
+        self.cluster_weights_ = self._model.mass
+        self.n_clusters_ = self.cluster_centers_.shape[0]
+        self.lam_local_, self.lam_global_ = lams
+        self.inertia_, self.objective_ = float(fitted.inertia), float(fitted.objective)
+        self.objective_trace_ = np.array(fitted.trace)
+        self.n_iter_ = max(1, fitted.n_iter)
+        self.converged_ = fitted.converged
+        self.family_ = problem.family
