@@ -4,26 +4,38 @@ from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_se
 from kfree.kernels.compiled.content import farthest, hash_csr, hash_dense
 from kfree.kernels.compiled.decide import near_threshold, open_decisions, unsettled
 from kfree.kernels.compiled.dip import dip
+from kfree.kernels.compiled.location import place_documents
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
+from kfree.kernels.compiled.soft import likeliest, soft_documents, soft_words
 from kfree.kernels.compiled.sums import add_csr, add_dense, distance_csr, distance_dense, own_csr, own_dense
+from kfree.kernels.compiled.topics import count_labels, fold_in, gain_of_seeds, mend_documents, merge_changes
 
 __all__ = [
     "add_csr",
     "add_dense",
+    "count_labels",
     "dip",
     "distance_csr",
     "distance_dense",
     "farthest",
+    "fold_in",
+    "gain_of_seeds",
     "hash_csr",
     "hash_dense",
+    "likeliest",
     "lower_medians",
+    "mend_documents",
+    "merge_changes",
     "near_threshold",
     "nearest_csr",
     "nearest_dense",
     "open_decisions",
     "own_csr",
     "own_dense",
+    "place_documents",
     "rows_of_pairs",
+    "soft_documents",
+    "soft_words",
     "sort_segments",
     "three_least",
     "unsettled",
