@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kfree.estimators import DPMeans, LamPath, lam_for_k, lam_path
+    from kfree.estimators import DPMeans, HDPTopics, LamPath, lam_for_k, lam_path
     from kfree.families import (
         KL,
         Bernoulli,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "kfree.estimators": ("DPMeans", "LamPath", "lam_for_k", "lam_path"),
+    "kfree.estimators": ("DPMeans", "HDPTopics", "LamPath", "lam_for_k", "lam_path"),
     "kfree.families": (
         "KL",
         "Bernoulli",
@@ -46,6 +46,7 @@ __all__ = [
     "Cosine",
     "DPMeans",
     "Family",
+    "HDPTopics",
     "ItakuraSaito",
     "LamPath",
     "Mahalanobis",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -103,4 +104,4 @@ def _spans(indptr: Array) -> list[slice]:
     passed = indptr[:-1] + np.arange(len(indptr) - 1)
     starts = np.unique(np.searchsorted(passed, np.arange(0, passed[-1] + 1, _SPAN))) if passed.size else np.zeros(0)
     edges = [*starts.astype(int).tolist(), len(indptr) - 1]
-    return [slice(a, b) for a, b in zip(edges, edges[1:]) if b > a]
+    return [slice(a, b) for a, b in pairwise(edges) if b > a]

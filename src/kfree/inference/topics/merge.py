@@ -91,7 +91,8 @@ def merge_topics(
     Topics of earlier documents (the first ones) are never merged with each other: their numbers are promised.
     """
     fixed = prior.base.shape[1]
-    while soft.G > max(1, fixed) and not budget.spent and (target is None or soft.G > target):
+    least = max(1, fixed, target or 1)
+    while least < soft.G and not budget.spent:
         labels = label_cells(documents, soft, prior)
         counts = count(documents, labels, soft.G, prior.base)
         pairs = near_pairs(documents, topic_means(soft, prior))

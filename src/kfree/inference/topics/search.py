@@ -31,8 +31,9 @@ class Fitted(NamedTuple):
 
 def initial_topics(documents: Documents) -> int:
     """How many topics to start from: more than there will be."""
-    most = max(5, documents.n // 4)
-    return int(np.clip(round(0.2 * np.sqrt(documents.total)), 5, most))
+    most = max(5, int(documents.weights.sum()) // 4)
+    wanted = int(np.clip(round(0.2 * np.sqrt(documents.total)), 5, most))
+    return min(wanted, int((documents.weights > 0).sum()))
 
 
 def one_topic(documents: Documents) -> Soft:
@@ -73,6 +74,18 @@ def seeds(documents: Documents, G: int, eta: float, rng: np.random.Generator, bu
         return one_topic(documents)
 
 
+def extended(
+    documents: Documents, known: Array, fresh: int, eta: float, rng: np.random.Generator, budget: Budget
+) -> Soft:
+    """Known topics, whose means are ``known`` (V, K), and fresh seeds after them."""
+    K = known.shape[1]
+    try:
+        seeds = choose_seeds(documents, fresh, rng, known) if fresh > 0 else np.zeros(0, int)
+    except KeyboardInterrupt:
+        budget.interrupted, seeds = True, np.zeros(0, int)
+    return seeded(documents, seeds, eta, K)
+
+
 def search(
     documents: Documents,
     start: Soft,
@@ -80,7 +93,6 @@ def search(
     charges: Charges,
     target: int | None,
     budget: Budget,
-    *,
     tol: float,
     max_iter: int,
 ) -> Fitted:

@@ -6,6 +6,7 @@ from kfree.kernels.compiled.decide import near_threshold, open_decisions, unsett
 from kfree.kernels.compiled.dip import dip
 from kfree.kernels.compiled.location import place_documents
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
+from kfree.kernels.compiled.paper import paper_cells, paper_clusters
 from kfree.kernels.compiled.soft import likeliest, soft_documents, soft_words
 from kfree.kernels.compiled.sums import add_csr, add_dense, distance_csr, distance_dense, own_csr, own_dense
 from kfree.kernels.compiled.topics import count_labels, fold_in, gain_of_seeds, mend_documents, merge_changes
@@ -32,6 +33,8 @@ __all__ = [
     "open_decisions",
     "own_csr",
     "own_dense",
+    "paper_cells",
+    "paper_clusters",
     "place_documents",
     "rows_of_pairs",
     "soft_documents",

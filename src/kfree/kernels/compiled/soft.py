@@ -25,7 +25,7 @@ def soft_documents(data, rows, indptr, topics, share, ratio, total):  # noqa: D1
         stop = indptr[w + 1]
         for k in range(indptr[w], stop, 4):
             some = _four(rows, k, stop)
-            four_products(share, some, topics, w, part)
+            four_products(share, some, topics, w, part)  # type: ignore[call-arg]
             for c in range(4):
                 if k + c < stop:
                     part[c] = data[k + c] / part[c]
@@ -46,7 +46,7 @@ def soft_words(ratio, rows, indptr, first, last, share, total):  # noqa: D103
         for k in range(indptr[w], stop, 4):
             for c in range(4):
                 part[c] = ratio[k + c] if k + c < stop else np.float32(0.0)
-            add_four_rows(share, _four(rows, k, stop), part, sums)
+            add_four_rows(share, _four(rows, k, stop), part, sums)  # type: ignore[call-arg]
         row = total[w]
         for p in range(sums.shape[0]):
             row[p] += sums[p]
@@ -57,7 +57,7 @@ def likeliest(indices, indptr, first, last, topics, share, labels):  # noqa: D10
     largest, place = np.empty(LANES, np.float32), np.empty(LANES, np.int32)
     for j in range(first, last):
         for k in range(indptr[j], indptr[j + 1]):
-            largest_in_lanes(share, j, topics, np.int64(indices[k]), largest, place)
+            largest_in_lanes(share, j, topics, np.int64(indices[k]), largest, place)  # type: ignore[call-arg]
             best, arg = largest[0], place[0]
             for c in range(1, LANES):
                 if largest[c] > best or (largest[c] == best and place[c] < arg):  # a tie goes to the lower index

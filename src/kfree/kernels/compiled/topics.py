@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+#: Steps of labels and shares before topics are dropped.
+_STEPS = 5
 _FAST = {"reassoc", "contract", "nsz"}
 
 
@@ -63,30 +65,32 @@ def _held_topics(labels, start, stop, data, counts, held):
 
 
 @njit(nogil=True, cache=True)
-def _relabel(indices, data, start, stop, cost, mix, length, counts, held, n, labels):
-    """One step: every cell to its best held topic, shares fixed; then shares anew. Returns topics left, cells moved."""
+def _set_tolls(mix, length, counts, held, n, toll):
+    """What a token pays in each held topic for the share of the topic."""
     for i in range(n):
-        counts[held[i]] = -mix * np.log(counts[held[i]] / length)  # for now the price of a token in the topic
+        toll[held[i]] = -mix * np.log(counts[held[i]] / length)
+
+
+@njit(nogil=True, cache=True)
+def _relabel(indices, start, stop, cost, toll, held, n, labels):
+    """Every cell to its best held topic; returns how many moved."""
     moved = 0
     for k in range(start, stop):
-        row = cost[indices[k]]
-        arg = labels[k]
-        best = row[arg] + counts[arg]
+        row, arg = cost[indices[k]], labels[k]
+        best = row[arg] + toll[arg]
         for i in range(n):
-            value = row[held[i]] + counts[held[i]]
+            value = row[held[i]] + toll[held[i]]
             if value < best:
                 best, arg = value, held[i]
         moved += arg != labels[k]
         labels[k] = arg
-    for i in range(n):
-        counts[held[i]] = 0.0
-    return _held_topics(labels, start, stop, data, counts, held), moved
+    return moved
 
 
 @njit(nogil=True, cache=True)
-def _without(p, indices, data, start, stop, cost, mix, length, counts, held, n, labels, added, target):
+def _without(p, indices, data, start, stop, cost, mix, toll, counts, held, n, labels, added, target):
     """Change of the objective, but for the price, if the cells of topic p go to their best others."""
-    change = 0.0
+    change = mix * _entropic(counts[p])
     for i in range(n):
         added[held[i]] = 0.0
     for k in range(start, stop):
@@ -95,19 +99,34 @@ def _without(p, indices, data, start, stop, cost, mix, length, counts, held, n, 
         row, best, arg = cost[indices[k]], np.inf, -1
         for i in range(n):
             q = held[i]
-            value = row[q] - mix * np.log(counts[q] / length) if q != p else np.inf
-            if value < best:
-                best, arg = value, q
+            if q != p and row[q] + toll[q] < best:
+                best, arg = row[q] + toll[q], q
         target[k - start] = arg
         added[arg] += data[k]
         change += data[k] * (row[arg] - row[p])
     for i in range(n):
         q = held[i]
-        if q == p:
-            change += mix * _entropic(counts[p])
-        elif added[q] > 0.0:
+        if added[q] > 0.0:
             change += mix * (_entropic(counts[q]) - _entropic(counts[q] + added[q]))
     return change
+
+
+@njit(nogil=True, cache=True)
+def _drop_one(indices, data, start, stop, cost, mix, price, toll, counts, held, n, labels, added, target, chosen):
+    """Move the cells of the topic whose removal saves most; False if none saves anything."""
+    best, drop = -1e-10 * (1.0 + price), -1
+    for i in range(n):
+        p = held[i]
+        change = _without(p, indices, data, start, stop, cost, mix, toll, counts, held, n, labels, added, target)
+        if change - price < best:
+            best, drop = change - price, p
+            chosen[: stop - start] = target[: stop - start]
+    if drop < 0:
+        return False
+    for k in range(start, stop):
+        if labels[k] == drop:
+            labels[k] = chosen[k - start]
+    return True
 
 
 @njit(nogil=True, cache=True)
@@ -115,38 +134,43 @@ def mend_documents(data, indices, indptr, first, last, cost, mix, price, labels)
     G, longest = cost.shape[1], 0
     for j in range(first, last):
         longest = max(longest, indptr[j + 1] - indptr[j])
-    counts, added, held = np.zeros(G), np.zeros(G), np.empty(G, np.int64)
+    counts, added, toll, held = np.zeros(G), np.zeros(G), np.empty(G), np.empty(G, np.int64)
     target, chosen = np.empty(longest, np.int64), np.empty(longest, np.int64)
     for j in range(first, last):
         start, stop = indptr[j], indptr[j + 1]
-        length = 0.0
+        length, steps = 0.0, 0
         for k in range(start, stop):
             length += data[k]
-        n = _held_topics(labels, start, stop, data, counts, held)
-        for _ in range(5):
-            n, moved = _relabel(indices, data, start, stop, cost, mix, length, counts, held, n, labels)
-            if moved == 0:
-                break
-        while n > 1:
-            best, drop = -1e-10 * (1.0 + price[j]), -1
-            for i in range(n):
-                p = held[i]
-                change = _without(
-                    p, indices, data, start, stop, cost, mix, length, counts, held, n, labels, added, target
+        while start < stop:
+            n = _held_topics(labels, start, stop, data, counts, held)
+            _set_tolls(mix, length, counts, held, n, toll)
+            again = False
+            if steps < _STEPS:
+                steps += 1
+                again = _relabel(indices, start, stop, cost, toll, held, n, labels) > 0
+            if not again:
+                steps = _STEPS
+                again = n > 1 and _drop_one(
+                    indices,
+                    data,
+                    start,
+                    stop,
+                    cost,
+                    mix,
+                    price[j],
+                    toll,
+                    counts,
+                    held,
+                    n,
+                    labels,
+                    added,
+                    target,
+                    chosen,
                 )
-                if change - price[j] < best:
-                    best, drop = change - price[j], p
-                    chosen[: stop - start] = target[: stop - start]
-            if drop < 0:
-                break
-            for k in range(start, stop):
-                if labels[k] == drop:
-                    labels[k] = chosen[k - start]
             for i in range(n):
                 counts[held[i]] = 0.0
-            n = _held_topics(labels, start, stop, data, counts, held)
-        for i in range(n):
-            counts[held[i]] = 0.0
+            if not again:
+                break
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
