@@ -63,7 +63,7 @@ def _descend(cost, price, is_open, best, second, arg, gain, loss):
     total = _settle(cost, is_open, best, second, arg)
     while True:
         saved, opened, closed = _best_move(cost, price, is_open, best, second, arg, gain, loss)
-        if not saved > 1e-10 * (price + total):
+        if (opened < 0 and closed < 0) or saved <= 1e-10 * (price + total):
             break
         if opened >= 0:
             is_open[opened] = True

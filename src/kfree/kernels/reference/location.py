@@ -32,7 +32,7 @@ def _descend(cost, price, is_open):
             saved = total - _total(cost, price, new)
             if saved > best:
                 best, choice = saved, new
-        if choice is None or not best > 1e-10 * (price + cost[:, is_open].min(axis=1).sum()):
+        if choice is None or best <= 1e-10 * (price + cost[:, is_open].min(axis=1).sum()):
             return is_open, total
         is_open, total = choice, _total(cost, price, choice)
 
