@@ -126,7 +126,7 @@ def test_the_objective_is_the_formula_and_merges_change_it_as_they_say(seed, mix
     value = objective(documents, counts, charges)
     assert_allclose(value, slow_objective(documents, labels, charges), rtol=1e-10, atol=1e-9)
     used = np.unique(labels)
-    pairs = np.array(list(combinations(used, 2))).reshape(-1, 2)
+    pairs = np.array(list(combinations(used, 2)), dtype=int).reshape(-1, 2)
     changes = merge_changes(documents, counts, pairs, charges)
     for (p, q), change in zip(pairs, changes):
         after = slow_objective(documents, np.where(labels == q, p, labels), charges)
@@ -200,16 +200,16 @@ def tiny(table):
 
 
 def test_special_cases_of_the_two_prices():
-    documents, pseudo = tiny([[3, 1, 0], [0, 2, 2], [1, 0, 4]]), np.full(3, 0.2)
+    documents, pseudo = tiny([[3, 1, 0], [0, 2, 2], [1, 0, 4]]), np.full(3, 1e-7)
     local, top = 0.7, 1.1
     flat = [tiny([row]) for row in table_of(documents)]
 
     def charge(docs, lam_local, lam_global):
         return Charges(0.0, np.full(docs.n, lam_local), lam_global, pseudo)
 
-    # topics for nothing: every document for itself
+    # topics for nothing, hardly any smoothing: every document for itself
     apart = sum(least(one, charge(one, local, 0.0)) for one in flat)
-    assert_allclose(least(documents, charge(documents, local, 0.0)), apart)
+    assert_allclose(least(documents, charge(documents, local, 0.0)), apart, rtol=1e-4)
     # no local price: it does not matter which document a cell is in (here: each in one of its own)
     rows = np.zeros((documents.data.size, 3))
     rows[np.arange(documents.data.size), documents.indices] = documents.data
@@ -222,11 +222,11 @@ def test_special_cases_of_the_two_prices():
 @pytest.mark.parametrize("mix", [0.0, 1.0])
 def test_fits_of_tiny_corpora_come_near_the_best_of_all_labellings(mix):
     documents = tiny([[6, 5, 0, 0], [5, 6, 0, 0], [0, 0, 6, 5], [0, 0, 4, 6]])
-    model = HDPTopics(0.5, 0.5, mix=mix, smoothing=0.4, n_topics_init=4, n_topics=2).fit(table_of(documents))
-    charges = Charges(mix, np.full(4, 0.5), 0.5, np.full(4, 0.1))
+    model = HDPTopics(10.0, 0.5, mix=mix, smoothing=0.4, n_topics_init=4, n_topics=2).fit(table_of(documents))
+    charges = Charges(mix, np.full(4, 10.0), 0.5, np.full(4, 0.1))
     assert_allclose(model.objective_, slow_objective(documents, model.labels_, charges))
     assert_allclose(model.objective_, least(documents, charges), rtol=1e-9)
-    paper = HDPTopics(0.5, 0.5, mix=0, search="paper", smoothing=0.4, n_topics_init=2, tol=0).fit(table_of(documents))
+    paper = HDPTopics(10.0, 0.5, mix=0, search="paper", smoothing=0.4, n_topics_init=2, tol=0).fit(table_of(documents))
     charges = charges._replace(mix=0.0)
     assert paper.objective_ >= least(documents, charges) - 1e-9
     assert_allclose(paper.objective_, slow_objective(documents, paper.labels_, charges))
@@ -366,7 +366,7 @@ def test_documents_in_another_order_and_weights_instead_of_copies_give_the_same_
     weighted = HDPTopics().fit(X, sample_weight=weight)
     assert copied.n_topics_ == weighted.n_topics_
     assert_allclose(weighted.components_, copied.components_, atol=1e-4)
-    assert_allclose(weighted.objective_, copied.objective_, rtol=1e-6)
+    assert_allclose(weighted.objective_, copied.objective_, rtol=1e-5)
 
 
 def test_one_topic_is_the_corpus():
