@@ -103,8 +103,9 @@ def test_a_given_number_of_topics_is_given(corpus, n_topics):
 
 def test_prices_do_what_they_say(corpus):
     X = corpus[0]
-    few, many = HDPTopics(lam_global=20_000.0).fit(X), HDPTopics(lam_global=0.0).fit(X)
-    assert few.n_topics_ < 4 < many.n_topics_
+    numbers = [HDPTopics(lam_global=price).fit(X).n_topics_ for price in (0.0, 5_000.0, 20_000.0)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[0] == 4 > numbers[2]
     dear, cheap = HDPTopics(lam_local=50.0, n_topics=4).fit(X), HDPTopics(lam_local=0.0, n_topics=4).fit(X)
     assert dear.doc_topic_.nnz < cheap.doc_topic_.nnz
 

@@ -131,8 +131,8 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     >>> model = HDPTopics().fit(X)
     >>> model.n_topics_
     3
-    >>> model.components_.shape, model.transform(X[:2]).round(1).tolist()[0]
-    ((3, 60), [1.0, 0.0, 0.0])
+    >>> model.components_.shape, model.transform(X[:2]).max(axis=1) > 0.9
+    ((3, 60), array([ True,  True]))
     """
 
     components_: Any
