@@ -13,6 +13,8 @@ NAMES = (
     "memory",
     "startup",
     "auto",
+    "topics_speed",
+    "topics_quality",
 )
 
 
