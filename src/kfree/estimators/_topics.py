@@ -12,8 +12,7 @@ from kfree.inference.loop import Budget
 from kfree.inference.topics.fold import completion, fold_in, split_tokens
 from kfree.inference.topics.hard import Charges, Counts, count, solve
 from kfree.inference.topics.paper import fit_paper
-from kfree.inference.topics.search import Fitted, extended, initial_topics, search, seeds
-from kfree.inference.topics.seed import choose_seeds
+from kfree.inference.topics.search import Fitted, extended, initial_topics, search, seed_documents, seeds
 from kfree.inference.topics.soft import Prior
 from kfree.inference.topics.structure import Structure, look_for_structure
 from kfree.rows import Documents
@@ -160,9 +159,15 @@ class Plan(NamedTuple):
         return min(max(wanted, self.n_topics or 1), usable)
 
 
-def find_structure(documents: Documents, plan: Plan, rng: np.random.Generator) -> Structure | None:
-    """Whether there is anything to find; not asked where the user has decided."""
-    return None if plan.n_topics is not None or plan.search == "paper" else look_for_structure(documents, rng)
+def find_structure(documents: Documents, plan: Plan, rng: np.random.Generator, budget: Budget) -> Structure | None:
+    """Whether there is anything to find; not asked where the user has decided, or interrupts."""
+    if plan.n_topics is not None or plan.search == "paper":
+        return None
+    try:
+        return look_for_structure(documents, rng)
+    except KeyboardInterrupt:
+        budget.interrupted = True
+        return None
 
 
 def find_topics(
@@ -177,8 +182,7 @@ def find_topics(
     charges, rest = rules.charges(documents), (plan.tol, plan.max_iter)
     G = plan.initial(documents) if structure is None or structure.found else 1
     if plan.search == "paper":
-        first = choose_seeds(documents, G, rng) if G > 1 else np.zeros(0, int)
-        return fit_paper(documents, first, charges, rng, budget, *rest)
+        return fit_paper(documents, seed_documents(documents, G, rng, budget), charges, rng, budget, *rest)
     start = seeds(documents, G, rules.smoothing, rng, budget)
     prior = plan.prior(charges, np.zeros((documents.p, 0)))
     return search(documents, start, prior, charges, plan.n_topics, budget, *rest)

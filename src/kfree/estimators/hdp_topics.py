@@ -191,7 +191,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rules = Rules.of(documents, self.lam_local, self.lam_global, self.mix, self.smoothing)
         budget, rng, plan = Budget(self.max_time, self._reporter()), self._rng(), self._plan()
         with set_span_threads():
-            structure = find_structure(documents, plan, rng)
+            structure = find_structure(documents, plan, rng, budget)
             fitted = find_topics(documents, rules, plan, structure, rng, budget)
             if self.n_topics is None:
                 fitted = without_empty(fitted)

@@ -63,15 +63,20 @@ def soft_topics(
         return budget.best
 
 
+def seed_documents(documents: Documents, G: int, rng: np.random.Generator, budget: Budget) -> Array:
+    """Documents to start from; none for one topic, and if the user interrupts."""
+    if G > 1 and not budget.interrupted:
+        try:
+            return choose_seeds(documents, G, rng)
+        except KeyboardInterrupt:
+            budget.interrupted = True
+    return np.zeros(0, int)
+
+
 def seeds(documents: Documents, G: int, eta: float, rng: np.random.Generator, budget: Budget) -> Soft:
     """Topics to start from; one if the user interrupts."""
-    if G == 1:
-        return one_topic(documents)
-    try:
-        return seeded(documents, choose_seeds(documents, G, rng), eta)
-    except KeyboardInterrupt:
-        budget.interrupted = True
-        return one_topic(documents)
+    chosen = seed_documents(documents, G, rng, budget)
+    return seeded(documents, chosen, eta) if chosen.size else one_topic(documents)
 
 
 def extended(
