@@ -15,6 +15,8 @@ NAMES = (
     "auto",
     "hdp",
     "hdp_quality",
+    "topics_speed",
+    "topics_quality",
 )
 
 

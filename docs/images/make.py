@@ -9,7 +9,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kfree import DPMeans, HDPMeans, ItakuraSaito, Mahalanobis, Poisson, SquaredEuclidean, lam_path
+from kfree import DPMeans, HDPMeans, HDPTopics, ItakuraSaito, Mahalanobis, Poisson, SquaredEuclidean, lam_path
 
 HERE = Path(__file__).parent
 INK, GREY, BLUE, ORANGE = "#22303c", "#8a949c", "#1f4e79", "#c55a11"
@@ -133,6 +133,26 @@ def shared_clusters():
     save(fig, "hdp_means.png")
 
 
+def topics():
+    """Six planted topics of neighbouring words, the documents, the topics found, and how their number fell."""
+    rng = np.random.default_rng(1)
+    words, K = np.arange(120), 6
+    planted = np.exp(-0.5 * ((words - np.linspace(8, 112, K)[:, None]) / 6) ** 2) + 0.002
+    planted /= planted.sum(axis=1, keepdims=True)
+    X = np.array([rng.multinomial(80, share @ planted) for share in rng.dirichlet(np.full(K, 0.2), 400)])
+    model = HDPTopics().fit(X)
+    fig, axes = plt.subplots(1, 3, figsize=(10.4, 3.2), layout="constrained")
+    axes[0].imshow(X[:60], aspect="auto", cmap="Blues", vmax=6)
+    axes[0].set(title="60 of 400 documents", xlabel="word", ylabel="document")
+    for p, row in enumerate(model.components_):
+        axes[1].plot(words, row, color=PALETTE[p], lw=1.6)
+    axes[1].plot(words, planted.T, color="black", lw=0.8, ls=":")
+    axes[1].set(title=f"{model.n_topics_} topics found (dotted: planted)", xlabel="word", yticks=[])
+    axes[2].step(np.arange(len(model.soft_trace_)), model.soft_trace_[:, 1], where="post", color=BLUE, lw=1.8)
+    axes[2].set(title="topics left after each soft pass", xlabel="pass", ylim=(0, None))
+    save(fig, "topics.png")
+
+
 def save(fig, name):
     """Write a picture and forget it."""
     fig.savefig(HERE / name, dpi=130)
@@ -145,3 +165,4 @@ if __name__ == "__main__":
     path()
     divergences()
     shared_clusters()
+    topics()

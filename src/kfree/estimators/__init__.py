@@ -2,6 +2,7 @@
 
 from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.hdp_means import HDPMeans
+from kfree.estimators.hdp_topics import HDPTopics
 from kfree.estimators.lam import LamPath, lam_for_k, lam_path
 
-__all__ = ["DPMeans", "HDPMeans", "LamPath", "lam_for_k", "lam_path"]
+__all__ = ["DPMeans", "HDPMeans", "HDPTopics", "LamPath", "lam_for_k", "lam_path"]

@@ -5,7 +5,10 @@ from kfree.kernels.reference.content import farthest, hash_csr, hash_dense
 from kfree.kernels.reference.decide import lower_bounds, near_threshold, open_decisions, relabel, unsettled
 from kfree.kernels.reference.dip import dip
 from kfree.kernels.reference.groups import arrange, find_slots, may_open, share_gains, visit_rows
+from kfree.kernels.reference.location import place_documents
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
+from kfree.kernels.reference.paper import paper_cells, paper_clusters
+from kfree.kernels.reference.soft import likeliest, soft_documents, soft_words
 from kfree.kernels.reference.sums import (
     add_csr,
     add_dense,
@@ -17,31 +20,43 @@ from kfree.kernels.reference.sums import (
     tally,
     tally_dense,
 )
+from kfree.kernels.reference.topics import count_labels, fold_in, gain_of_seeds, mend_documents, merge_changes
 
 __all__ = [
     "add_csr",
     "add_dense",
     "arrange",
+    "count_labels",
     "dip",
     "distance_csr",
     "distance_dense",
     "farthest",
     "find_slots",
+    "fold_in",
+    "gain_of_seeds",
     "hash_csr",
     "hash_dense",
+    "likeliest",
     "lower_bounds",
     "lower_medians",
     "may_open",
     "measure_dense",
+    "mend_documents",
+    "merge_changes",
     "near_threshold",
     "nearest_csr",
     "nearest_dense",
     "open_decisions",
     "own_csr",
     "own_dense",
+    "paper_cells",
+    "paper_clusters",
+    "place_documents",
     "relabel",
     "rows_of_pairs",
     "share_gains",
+    "soft_documents",
+    "soft_words",
     "sort_segments",
     "tally",
     "tally_dense",

@@ -1,0 +1,427 @@
+"""HDPTopics: the topics of a document-term table, and how many there are."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kfree.estimators._checks import check_choice, check_number
+from kfree.estimators._topics import (
+    Known,
+    Plan,
+    Rules,
+    Topics,
+    check_counts,
+    check_parameters,
+    find_structure,
+    find_topics,
+    follow_topics,
+    make_documents,
+    presence,
+    without_empty,
+)
+from kfree.inference.loop import Budget, Info
+from kfree.inference.topics.coherence import npmi, rank_words
+from kfree.inference.topics.search import Fitted
+from kfree.rows import Documents, set_span_threads
+
+# Top words of each topic of which the training documents are remembered, for ``coherence``.
+_REMEMBERED = 50
+
+
+class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Topics of a document-term table; their number is found.
+
+    Every cell (document j, word w, n tokens) takes one topic. Minimises
+
+    .. math:: J = \sum_p h_p + \mathrm{mix} \sum_j n_j H(\theta_j) + \sum_j \mathrm{lam\_local}_j |V_j|
+        + \mathrm{lam\_global} \cdot G
+
+    where :math:`h_p` is the (smoothed) cost in nats of the words of topic p, :math:`n_j H(\theta_j)` that of saying
+    which token of document j belongs to which of its topics :math:`V_j`, and G the number of topics. The default
+    search starts with too many topics, assigns softly, merges whatever lowers J, and hardens at the end.
+
+    Parameters
+    ----------
+    lam_local : float or "auto", default="auto"
+        Price of a topic in a document, in nats; larger gives fewer topics per document. "auto": ``0.5 log(n_j + 1)``
+        for a document of n_j tokens; with ``mix=0`` a quarter of the mean length.
+    lam_global : float or "auto", default="auto"
+        Price of a topic, in nats; larger gives fewer topics. "auto": ``5 sqrt(number of tokens)``. This is the
+        knob for coarser or finer topics: twice the price gives about half as many.
+    mix : float, default=1.0
+        Weight of the mixing cost, from 0 to 1. 0 is the objective of [1]_, which has none.
+    search : {"anneal", "paper"}, default="anneal"
+        "paper" is the algorithm of [1]_ and [2]_, cell by cell, from the same first topics; it needs ``mix=0``.
+    n_topics : int, default=None
+        Give this many topics, whatever the penalties say. Only for ``search="anneal"``.
+    n_topics_init : int or "auto", default="auto"
+        Topics to start from; "auto": ``0.2 sqrt(number of tokens)``, at most a quarter of the documents. With
+        ``search="paper"``, 1 starts from a single topic as the papers do.
+    components : {"soft", "hard"}, default="soft"
+        Whether ``components_`` come from the soft or the hard counts; hard ones share more of their top words.
+    smoothing : float or "auto", default="auto"
+        Pseudo-tokens of every topic, spread evenly over the vocabulary; "auto": 0.05 for each word.
+    max_iter : int, default=100
+        Most hard passes.
+    tol : float, default=1e-3
+        Share of the cells that may still change topic when hard passes stop; 0 runs to the fixed point.
+    max_time : float, default=None
+        Seconds after which the best so far is returned.
+    random_state : int, RandomState or None, default=None
+        Seeds the choice of the first topics. None always makes the same choice: fits are repeatable.
+    verbose : int, default=0
+        1 prints every pass.
+
+    Attributes
+    ----------
+    components_ : array (K, V)
+        Word probabilities of the topics, heaviest topic first; rows sum to 1.
+    topic_word_counts_ : array (K, V)
+        Tokens of each word in each topic: soft or hard as ``components`` says.
+    n_topics_, n_components_ : int
+        K.
+    doc_topic_ : CSR matrix (D, K)
+        Tokens of each topic in each training document, by hard labels.
+    labels_ : array (cells,)
+        Topic of each stored cell of X with a count above 0, row by row, words ascending.
+    objective_ : float
+        J of the labels.
+    objective_trace_ : array
+        J of the first labels and after each hard pass; never rises.
+    soft_trace_ : array (passes, 3)
+        Inverse temperature, number of topics and free energy of each soft pass; the last never rises as long as the
+        first two stay the same.
+    structure_ : tuple (strength, chance, found) or None
+        Largest singular value of the standardised residuals of the corpus, that of the same tokens dealt at random,
+        and whether the first stands out. If not, there is one topic, with a warning. None if it was not asked.
+    lam_local_ : float or array (D,)
+        Price of a topic in each document.
+    lam_global_, smoothing_ : float
+        The values used.
+    n_iter_ : int
+        Passes over the documents.
+    converged_ : bool
+        Whether ``tol`` was reached.
+
+    See Also
+    --------
+    sklearn.decomposition.LatentDirichletAllocation : Topics whose number is given.
+
+    References
+    ----------
+    .. [1] Jiang, Kulis & Jordan (2012), Small-variance asymptotics for exponential family Dirichlet process
+       mixture models, Sections 4 and 5.
+    .. [2] Kulis & Jordan (2012), Revisiting k-means: new algorithms via Bayesian nonparametrics, Algorithm 2.
+    .. [3] Hofmann (1999), Probabilistic latent semantic analysis (tempered EM).
+    .. [4] Jiang, Sra & Kulis (2017), Combinatorial topic models using small-variance asymptotics.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfree import HDPTopics
+    >>> rng = np.random.default_rng(0)
+    >>> topics = np.repeat(np.eye(3), 20, axis=1) / 20  # three topics of 20 words each
+    >>> X = np.array([rng.multinomial(80, topics[j % 3]) for j in range(90)])
+    >>> model = HDPTopics().fit(X)
+    >>> model.n_topics_
+    3
+    >>> model.components_.shape, model.transform(X[:2]).max(axis=1) > 0.9
+    ((3, 60), array([ True,  True]))
+    """
+
+    components_: Any
+    topic_word_counts_: Any
+    _topics: Topics
+
+    def __init__(
+        self,
+        lam_local="auto",
+        lam_global="auto",
+        *,
+        mix=1.0,
+        search="anneal",
+        n_topics=None,
+        n_topics_init="auto",
+        components="soft",
+        smoothing="auto",
+        max_iter=100,
+        tol=1e-3,
+        max_time=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.lam_local = lam_local
+        self.lam_global = lam_global
+        self.mix = mix
+        self.search = search
+        self.n_topics = n_topics
+        self.n_topics_init = n_topics_init
+        self.components = components
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the topics of the documents in the rows of X.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (D, V)
+            Counts of words in documents, whole numbers; documents without words are an error.
+        y : ignored
+        sample_weight : array (D,), default=None
+            Weights of documents; an integer weight equals repeating the document.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        X = self._counts(X, reset=True)
+        documents = make_documents(X, sample_weight)
+        rules = Rules.of(documents, self.lam_local, self.lam_global, self.mix, self.smoothing)
+        budget, rng, plan = Budget(self.max_time, self._reporter()), self._rng(), self._plan()
+        with set_span_threads():
+            structure = find_structure(documents, plan, rng, budget)
+            fitted = find_topics(documents, rules, plan, structure, rng, budget)
+            if self.n_topics is None:
+                fitted = without_empty(fitted)
+            self._publish(documents, rules, fitted, X)
+        self.structure_ = structure
+        self._warn(budget)
+        return self
+
+    def fit_transform(self, X, y=None, sample_weight=None):
+        """Fit and return the topic shares of the documents, as ``transform`` does."""
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
+
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Learn from one more batch of documents: topics follow, and those that pay for themselves are added.
+
+        Topics keep their numbers and new ones are appended; counts of earlier batches stay. The attributes about
+        documents (``labels_``, ``doc_topic_``, ``objective_``) are those of this batch. The first batch is fitted as
+        by ``fit``. ``lam_global`` "auto" follows the tokens seen so far.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (D, V)
+        y : ignored
+        sample_weight : array (D,), default=None
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "_topics"):
+            return self.fit(X, y, sample_weight=sample_weight)
+        check_parameters(self)
+        if self.search != "anneal":
+            raise ValueError(f"partial_fit is there for search='anneal' only, not for search={self.search!r}.")
+        X = self._counts(X, reset=False)
+        documents = make_documents(X, sample_weight)
+        rules = Rules.of(documents, self.lam_local, self.lam_global, self.mix, self.smoothing_)
+        if isinstance(self.lam_global, str):
+            rules = rules._replace(lam_global=float(5.0 * np.sqrt(self.topic_word_counts_.sum() + documents.total)))
+        budget = Budget(self.max_time, self._reporter())
+        with set_span_threads():
+            known = Known(self._topics.mean, self.topic_word_counts_)
+            fitted = follow_topics(documents, rules, self._plan(), known, self._rng(), budget)
+            self._publish(documents, rules, fitted, X)
+        self.structure_ = None
+        self._warn(budget)
+        return self
+
+    def transform(self, X, *, hard=False):
+        """Topic shares of documents.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (D, V)
+            Documents, seen or unseen, over the same vocabulary. One without words gets equal shares of all topics.
+        hard : bool, default=False
+            Let every cell take one topic, as in the fit, and return the shares of tokens. Many zeros, but shares
+            of short documents are less well known.
+
+        Returns
+        -------
+        array (D, K)
+            Rows sum to 1.
+        """
+        check_is_fitted(self)
+        X = self._counts(X, reset=False)
+        with set_span_threads():
+            return self._topics.hard_shares(X) if hard else self._topics.shares(X)
+
+    def score(self, X, y=None, sample_weight=None):
+        """Document completion: mean log-probability of a token, larger is better.
+
+        Half of the tokens of each document (at random, but always the same half) give its topic shares; the tokens
+        of the other half are scored by ``log sum_p share_p components_[p, word]``.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (D, V)
+            Documents that were not in the fit.
+        y : ignored
+        sample_weight : array (D,), default=None
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        X = self._counts(X, reset=False)
+        with set_span_threads():
+            return self._topics.completion(X, sample_weight)
+
+    def perplexity(self, X, sample_weight=None):
+        """``exp(-score(X))``: how many equally likely words a held-out token is like."""
+        return float(np.exp(-self.score(X, sample_weight=sample_weight)))
+
+    def top_words(self, n=10, *, by="probability", vocabulary=None):
+        """The first words of each topic.
+
+        Parameters
+        ----------
+        n : int, default=10
+        by : {"probability", "lift"}, default="probability"
+            "lift" divides by the probability of the word in the corpus: words that are special to the topic.
+        vocabulary : array of str or vectorizer, default=None
+            Names of the words, or a fitted vectorizer that knows them; by default the names of the columns X had
+            in the fit, or their numbers if it had none.
+
+        Returns
+        -------
+        array (K, n)
+        """
+        check_is_fitted(self)
+        check_number("n", n, least=1, integer=True)
+        check_choice("by", by, ("probability", "lift"))
+        value = self.components_ if by == "probability" else self.components_ / self._background
+        words = rank_words(value, min(n, self.n_features_in_))
+        names = self._names(vocabulary)
+        return words if names is None else names[words]
+
+    def coherence(self, n=10, reference=None, *, per_topic=False):
+        """NPMI of the first n words of the topics: from -1 (they never meet in a document) to 1.
+
+        Parameters
+        ----------
+        n : int, default=10
+        reference : CSR matrix or array (D, V), default=None
+            Documents in which words meet; by default those of the last fit (or batch), for n up to 50.
+        per_topic : bool, default=False
+            Return the value of each topic instead of their mean.
+
+        Returns
+        -------
+        float or array (K,)
+        """
+        check_is_fitted(self)
+        check_number("n", n, least=2, integer=True)
+        n = min(int(n), self.n_features_in_)
+        if n < 2:
+            raise ValueError("coherence compares pairs of words, but the vocabulary has only one.")
+        if reference is None and n > _REMEMBERED:
+            raise ValueError(f"coherence(n={n}) needs a reference: without one, n is at most {_REMEMBERED}.")
+        table = self._presence if reference is None else self._counts(reference, reset=False).tocsc()
+        value = npmi(rank_words(self.components_, n), table)
+        return value if per_topic else value.mean()
+
+    @property
+    def _n_features_out(self):
+        return self.n_topics_
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "_topics")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    def _counts(self, X: Any, *, reset: bool) -> sp.csr_matrix:
+        return check_counts(self, X, reset=reset)
+
+    def _rng(self) -> np.random.Generator:
+        if self.random_state is None:
+            return np.random.default_rng(0)
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _plan(self) -> Plan:
+        return Plan(self.search, self.mix, self.n_topics, self.n_topics_init, self.tol, self.max_iter)
+
+    def _publish(self, documents: Documents, rules: Rules, fitted: Fitted, X: sp.csr_matrix) -> None:
+        """Write every fitted attribute, once."""
+        soft = self.components == "soft" and self.search != "paper"
+        words = fitted.soft_counts if soft else fitted.counts.words
+        smoothed = words + rules.smoothing / documents.p
+        self.components_ = smoothed / smoothed.sum(axis=1, keepdims=True)
+        self.topic_word_counts_ = words
+        self.n_topics_ = self.n_components_ = len(words)
+        self._topics = Topics(np.ascontiguousarray(self.components_.T), rules)
+        self.labels_ = fitted.labels
+        self.doc_topic_ = sp.csr_matrix(fitted.counts.documents.T)
+        self.objective_trace_ = np.array(fitted.trace)
+        self.objective_ = float(fitted.trace[-1])
+        self.soft_trace_ = np.array(fitted.soft_trace, dtype=np.float64).reshape(-1, 3)
+        prices = rules.prices(documents)
+        self.lam_local_ = prices if rules.lam_local is None else rules.lam_local
+        self.lam_global_, self.smoothing_ = rules.lam_global, rules.smoothing
+        self.n_iter_, self.converged_ = max(1, fitted.n_iter), fitted.converged
+        totals = words.sum(axis=0) + 0.5
+        self._background = totals / totals.sum()
+        self._presence = presence(X, rank_words(self.components_, _REMEMBERED))
+
+    def _names(self, vocabulary: Any):
+        """Names of the words, or None."""
+        if vocabulary is None:
+            return getattr(self, "feature_names_in_", None)
+        names = vocabulary.get_feature_names_out() if hasattr(vocabulary, "get_feature_names_out") else vocabulary
+        names = np.asarray(names, dtype=object)
+        if names.shape != (self.n_features_in_,):
+            raise ValueError(
+                f"vocabulary has shape {names.shape}, but the topics are over {self.n_features_in_} words. Pass one "
+                "name for each column of X."
+            )
+        return names
+
+    def _reporter(self):
+        if not self.verbose:
+            return None
+
+        def report(phase: str, count: int, info: Info) -> None:
+            what = "objective" if phase in ("hard", "paper") else "free energy"
+            print(f"[HDPTopics] {phase}, pass {count}: {info.n_clusters} topics, {what} {info.objective:.6g}")
+
+        return report
+
+    def _warn(self, budget: Budget) -> None:
+        if self.structure_ is not None and not self.structure_.found:
+            warnings.warn(
+                "No structure was found: the documents look like draws from one distribution of words "
+                f"(strength {self.structure_.strength:.3g}, by chance {self.structure_.chance:.3g}), so there is one "
+                "topic. Pass n_topics to have more.",
+                UserWarning,
+                stacklevel=3,
+            )
+        if budget.interrupted:
+            reason = "The fit was interrupted"
+        elif not self.converged_ and self.max_time is not None and budget.spent:
+            reason = f"The fit stopped after max_time={self.max_time:g} s"
+        elif not self.converged_:
+            reason = f"Labels still change after max_iter={self.max_iter} hard passes (raise max_iter or tol)"
+        else:
+            return
+        warnings.warn(f"{reason}; this is the best model so far.", ConvergenceWarning, stacklevel=3)

@@ -1,0 +1,67 @@
+"""What is asked of topics: shares of documents, document completion."""
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.kernels import kernels
+from kfree.rows import Documents
+
+STEPS, TOLERANCE = 60, 1e-4
+
+
+def fold_in(documents: Documents, mean: Array, concentration: float) -> Array:
+    """Topic shares of documents with topics ``mean`` (V, G) fixed, (D, G); equal shares for empty documents."""
+    mean = np.ascontiguousarray(mean, dtype=np.float64)
+    share = np.empty((documents.n, mean.shape[1]))
+
+    def of_span(span: slice) -> None:
+        kernels().fold_in(*documents.cells, span.start, span.stop, mean, concentration, STEPS, TOLERANCE, share)
+
+    for _ in documents.each(of_span, documents.document_spans, 20.0 * documents.data.size * mean.shape[1]):
+        pass
+    return share / share.sum(axis=1, keepdims=True)
+
+
+def split_tokens(documents: Documents) -> tuple[Array, Array]:
+    """Tokens of each cell in the first half of its document and in the second, at random but by content alone.
+
+    Every token has a number that depends on the document's content, its word and its place among the word's tokens;
+    the half (rounded down) of the document's tokens with the lowest numbers is the first half.
+    """
+    whole = np.floor(documents.data).astype(np.int64)
+    cell = np.repeat(np.arange(whole.size), whole)
+    first = np.concatenate([[0], np.cumsum(whole)])[:-1]
+    place = np.arange(cell.size) - first[cell]
+    owner = documents.owner[cell]
+    key = _mixed(documents.hash()[owner] ^ _mixed(documents.indices[cell].astype(np.uint64)))
+    key = _mixed(key ^ _mixed(place.astype(np.uint64) + np.uint64(1 << 40)))
+    order = np.lexsort((key, owner))
+    size = np.bincount(owner, minlength=documents.n)
+    rank = np.arange(cell.size) - np.concatenate([[0], np.cumsum(size)])[:-1][owner]  # owners are sorted as they are
+    early = np.zeros(cell.size, bool)
+    early[order] = rank < (size // 2)[owner]
+    given = np.bincount(cell[early], minlength=whole.size).astype(np.float64)
+    return given, documents.data - given
+
+
+def _mixed(value: Array) -> Array:
+    """SplitMix64's finaliser."""
+    with np.errstate(over="ignore"):
+        value = value + np.uint64(0x9E3779B97F4A7C15)
+        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+def completion(given: Documents, held: Array, mean: Array, concentration: float, weight: Array) -> float:
+    """Mean log-probability of the held tokens (as many as ``held`` in each cell) by shares of the given ones."""
+    share = fold_in(given, mean, concentration)
+    mean = np.ascontiguousarray(mean, dtype=np.float64)
+    parts = []
+    for span in given.document_spans:
+        cells = slice(given.indptr[span.start], given.indptr[span.stop])
+        chance = np.einsum("ij,ij->i", mean[given.indices[cells]], share[given.owner[cells]])
+        tokens = held[cells] * weight[given.owner[cells]]
+        parts.append((float((tokens * np.log(chance)).sum()), float(tokens.sum())))
+    value, tokens = np.sum(parts, axis=0)
+    return float(value / tokens)

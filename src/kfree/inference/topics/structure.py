@@ -1,0 +1,79 @@
+"""Is there anything to find? The corpus against the same tokens dealt at random."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.families import Array
+from kfree.rows import Documents
+
+#: Tokens beyond which a part of the documents is looked at first.
+ENOUGH = 150_000
+#: Times the tokens are dealt at random, and steps of the power iteration for each.
+DEALS, STEPS = 6, 12
+#: The corpus must stand out from the deals by this many of their standard deviations, and by this factor.
+SIGMAS, FACTOR = 4.0, 1.02
+#: Tokens added to the size of every word and document before residuals are standardised.
+HELD_BACK = 10.0
+
+
+class Structure(NamedTuple):
+    """How far a corpus is from one without topics."""
+
+    strength: float  # largest singular value of the standardised residuals
+    chance: float  # the same of dealt corpora, mean
+    found: bool
+
+
+def look_for_structure(documents: Documents, rng: np.random.Generator) -> Structure:
+    """Compare the largest singular value of (n_jw - n_j m_w) / sqrt(n_j m_w), about, with that of dealt tokens.
+
+    Documents whose tokens all come from one distribution are a deal themselves. Of large corpora a part is
+    looked at first: what shows there is there.
+    """
+    order = np.argsort(documents.hash(), kind="stable")
+    order = order[documents.length[order] > 0]
+    some = order[np.cumsum(documents.length[order]) <= ENOUGH]
+    X = sp.csr_matrix((documents.data, documents.indices, documents.indptr), shape=(documents.n, documents.p))
+    if 2 <= some.size < order.size:
+        part = _compare(X[some], rng)
+        if part.found:
+            return part
+    return _compare(X[order], rng)
+
+
+def _compare(X: sp.csr_matrix, rng: np.random.Generator) -> Structure:
+    whole = np.maximum(np.rint(X.data), 1).astype(np.int64)
+    words = np.repeat(X.indices, whole)
+    length = np.add.reduceat(whole, X.indptr[:-1])
+    owner = np.repeat(np.arange(X.shape[0]), length)
+    start = rng.standard_normal(X.shape[1])
+    mine = _strength(sp.csr_matrix((whole, X.indices, X.indptr), shape=X.shape), start)
+    dealt = np.array([_strength(_table(owner, rng.permutation(words), X.shape), start) for _ in range(DEALS)])
+    bar = max(FACTOR * dealt.max(), dealt.mean() + SIGMAS * dealt.std(ddof=1))
+    return Structure(mine, float(dealt.mean()), bool(mine > bar))
+
+
+def _table(owner: Array, words: Array, shape: tuple[int, int]) -> sp.csr_matrix:
+    return sp.coo_matrix((np.ones(words.size), (owner, words)), shape=shape).tocsr()
+
+
+def _strength(X: sp.csr_matrix, start: Array) -> float:
+    """Largest singular value by power iteration; the residuals are never formed."""
+    rows, columns = np.asarray(X.sum(axis=1)).ravel(), np.asarray(X.sum(axis=0)).ravel()
+    total = rows.sum()
+    mean = columns / total
+    # a rare word or a short document has a large residual by chance alone: both are held back
+    down, across = 1.0 / np.sqrt(rows + HELD_BACK), np.sqrt(total / (columns + HELD_BACK)) * (columns > 0)
+    vector, value = start * (columns > 0), 0.0
+    for _ in range(STEPS):
+        norm = np.linalg.norm(vector)
+        if norm == 0:
+            return 0.0
+        vector = across * vector / norm
+        image = down * (X @ vector - rows * (mean @ vector))
+        weighted = down * image
+        vector = across * (X.T @ weighted - mean * (rows @ weighted))
+        value = float(np.linalg.norm(image))
+    return value

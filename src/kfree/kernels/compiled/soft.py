@@ -1,0 +1,65 @@
+"""The soft pass over the cells of a document-term table; see the reference for the formulas."""
+
+import numpy as np
+from numba import njit
+
+from kfree.kernels.compiled.lanes import LANES, add_four_rows, add_to_four_rows, four_products, largest_in_lanes
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _four(rows, k, stop):
+    """Four rows from position k on; past the end the last one again, which then counts nothing."""
+    last = stop - 1
+    return (
+        np.int64(rows[k]),
+        np.int64(rows[min(k + 1, last)]),
+        np.int64(rows[min(k + 2, last)]),
+        np.int64(rows[min(k + 3, last)]),
+    )
+
+
+@njit(nogil=True, cache=True)
+def soft_documents(data, rows, indptr, topics, share, ratio, total):  # noqa: D103
+    part = np.empty(4, np.float32)
+    for w in range(topics.shape[0]):
+        stop = indptr[w + 1]
+        for k in range(indptr[w], stop, 4):
+            some = _four(rows, k, stop)
+            four_products(share, some, topics, w, part)  # type: ignore[call-arg]
+            for c in range(4):
+                if k + c < stop:
+                    part[c] = data[k + c] / part[c]
+                    ratio[k + c] = part[c]
+                else:
+                    part[c] = np.float32(0.0)
+            add_to_four_rows(topics, w, part, total, some)
+
+
+@njit(nogil=True, cache=True)
+def soft_words(ratio, rows, indptr, first, last, share, total):  # noqa: D103
+    part, sums = np.empty(4, np.float32), np.empty(share.shape[1], np.float32)
+    for w in range(first, last):
+        stop = indptr[w + 1]
+        if indptr[w] == stop:
+            continue
+        sums[:] = np.float32(0.0)
+        for k in range(indptr[w], stop, 4):
+            for c in range(4):
+                part[c] = ratio[k + c] if k + c < stop else np.float32(0.0)
+            add_four_rows(share, _four(rows, k, stop), part, sums)  # type: ignore[call-arg]
+        row = total[w]
+        for p in range(sums.shape[0]):
+            row[p] += sums[p]
+
+
+@njit(nogil=True, cache=True)
+def likeliest(indices, indptr, first, last, topics, share, labels):  # noqa: D103
+    largest, place = np.empty(LANES, np.float32), np.empty(LANES, np.int32)
+    for j in range(first, last):
+        for k in range(indptr[j], indptr[j + 1]):
+            largest_in_lanes(share, j, topics, np.int64(indices[k]), largest, place)  # type: ignore[call-arg]
+            best, arg = largest[0], place[0]
+            for c in range(1, LANES):
+                if largest[c] > best or (largest[c] == best and place[c] < arg):  # a tie goes to the lower index
+                    best, arg = largest[c], place[c]
+            labels[k] = arg

@@ -1,0 +1,36 @@
+"""The soft pass over the cells of a document-term table, one cell at a time.
+
+Cells of a block of documents lie word by word: entries ``indptr[w]`` to ``indptr[w + 1]`` of ``rows`` and ``data`` are
+the documents of the block that hold word w and how often. ``topics`` (V, G) and ``share`` (D, G) are powers of the
+topics' word probabilities and of the documents' topic shares, padded with zero columns to a multiple of 16, float32.
+"""
+
+import numpy as np
+
+
+def soft_documents(data, rows, indptr, topics, share, ratio, total):
+    """Fill ``ratio = n / sum_p topics[w, p] share[j, p]`` and add ``ratio * topics[w]`` to ``total[j]``.
+
+    ``share[j] * total[j]`` then are the soft counts of the topics in document j.
+    """
+    for w in range(topics.shape[0]):
+        for k in range(indptr[w], indptr[w + 1]):
+            ratio[k] = data[k] / np.dot(topics[w], share[rows[k]])
+            total[rows[k]] += ratio[k] * topics[w]
+
+
+def soft_words(ratio, rows, indptr, first, last, share, total):
+    """Add ``ratio * share[j]`` to ``total[w]`` for words ``first`` to ``last``.
+
+    ``topics[w] * total[w]`` then are the soft counts of word w in the topics.
+    """
+    for w in range(first, last):
+        cells = slice(indptr[w], indptr[w + 1])
+        total[w] += ratio[cells] @ share[rows[cells]]
+
+
+def likeliest(indices, indptr, first, last, topics, share, labels):
+    """The topic with the largest ``topics[w, p] * share[j, p]`` for every cell of some documents (in row order)."""
+    for j in range(first, last):
+        cells = slice(indptr[j], indptr[j + 1])
+        labels[cells] = (topics[indices[cells]] * share[j]).argmax(axis=1)

@@ -1,0 +1,107 @@
+"""A document-term table: the cells document by document, and word by word in blocks of documents."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.families import Array
+from kfree.kernels import kernels
+from kfree.rows.threads import in_order
+
+T = TypeVar("T")
+# Cells of a span of documents or words: what a thread takes at a time.
+_SPAN = 32768
+# Operations above which threads gain more than they cost.
+_WORTH_THREADS = 2_000_000
+# Least documents of a block, and least cells for each word of the vocabulary: the shares of a block's documents then
+# stay in the cache while its words are gone through.
+_BLOCK, _CELLS_A_WORD = 256, 4
+
+
+class Block(NamedTuple):
+    """The cells of some documents, word by word."""
+
+    documents: slice
+    data: Array  # (m,) float32, tokens
+    rows: Array  # (m,) int32, documents, ascending within a word
+    indptr: Array  # (V + 1,)
+
+
+class Documents:
+    """Tokens per document and word, with document weights; documents may be empty."""
+
+    def __init__(self, X: sp.csr_matrix, weight: Array):
+        self.data = np.ascontiguousarray(X.data, dtype=np.float64)
+        self.indices = np.ascontiguousarray(X.indices, dtype=np.int32)
+        self.indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
+        self.n, self.p = X.shape
+        self.weight = weight  # (n,), or (0,) for ones
+        self.owner = np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.indptr))
+        self.length = np.bincount(self.owner, weights=self.data, minlength=self.n)
+
+    @property
+    def cells(self) -> tuple[Array, Array, Array]:
+        """Tokens, words and starts of the documents: what kernels take."""
+        return self.data, self.indices, self.indptr
+
+    @property
+    def weights(self) -> Array:
+        """Weight of each document."""
+        return self.weight if self.weight.size else np.ones(self.n)
+
+    @cached_property
+    def word_totals(self) -> Array:
+        """Weighted tokens of each word."""
+        return np.bincount(self.indices, weights=self.data * self.weights[self.owner], minlength=self.p)
+
+    @property
+    def total(self) -> float:
+        """Weighted tokens."""
+        return float((self.length * self.weights).sum())
+
+    def hash(self) -> Array:
+        """Hashes of the documents' content, uint64."""
+        hashes = np.empty(self.n, np.uint64)
+        kernels().hash_csr(*self.cells, np.arange(self.n), hashes)
+        return hashes
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """Cells word by word; the partition depends on the table alone, and results not even on that."""
+        mean = max(1.0, self.data.size / max(self.n, 1))
+        size = max(_BLOCK, int(_CELLS_A_WORD * self.p / mean))
+        parts = [slice(start, min(start + size, self.n)) for start in range(0, self.n, size)]
+        return [self._block(part) for part in parts]
+
+    def _block(self, part: slice) -> Block:
+        first, last = self.indptr[part.start], self.indptr[part.stop]
+        words = self.indices[first:last]
+        order = np.argsort(words, kind="stable")
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(words, minlength=self.p))])
+        return Block(part, self.data[first:last][order].astype(np.float32), self.owner[first:last][order], indptr)
+
+    @cached_property
+    def document_spans(self) -> list[slice]:
+        """Documents in spans of about as many cells."""
+        return _spans(self.indptr)
+
+    @cached_property
+    def word_spans(self) -> list[slice]:
+        """Words in spans of about as many cells."""
+        return _spans(np.concatenate([[0], np.cumsum(np.bincount(self.indices, minlength=self.p))]))
+
+    def each(self, function: Callable[[Any], T], items: list[Any], work: float) -> Iterator[T]:
+        """Apply a function to blocks or spans, in parallel if the work (operations in all) is worth it."""
+        return in_order(function, items) if work > _WORTH_THREADS else map(function, items)
+
+
+def _spans(indptr: Array) -> list[slice]:
+    """Rows cut where about _SPAN more cells, or as many rows, have gone by."""
+    passed = indptr[:-1] + np.arange(len(indptr) - 1)
+    starts = np.unique(np.searchsorted(passed, np.arange(0, passed[-1] + 1, _SPAN))) if passed.size else np.zeros(0)
+    edges = [*starts.astype(int).tolist(), len(indptr) - 1]
+    return [slice(a, b) for a, b in pairwise(edges) if b > a]
