@@ -61,7 +61,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     n_topics : int, default=None
         Give this many topics, whatever the penalties say. Only for ``search="anneal"``.
     n_topics_init : int or "auto", default="auto"
-        Topics to start from; "auto": ``0.2 sqrt(number of tokens)``, at most a quarter of the documents. With
+        Topics to start from; "auto": ``0.15 sqrt(number of tokens)``, at most a quarter of the documents. With
         ``search="paper"``, 1 starts from a single topic as the papers do.
     components : {"soft", "hard"}, default="soft"
         Whether ``components_`` come from the soft or the hard counts; hard ones share more of their top words.

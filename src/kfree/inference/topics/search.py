@@ -32,7 +32,7 @@ class Fitted(NamedTuple):
 def initial_topics(documents: Documents) -> int:
     """How many topics to start from: more than there will be."""
     most = max(5, int(documents.weights.sum()) // 4)
-    wanted = int(np.clip(round(0.2 * np.sqrt(documents.total)), 5, most))
+    wanted = int(np.clip(round(0.15 * np.sqrt(documents.total)), 5, most))
     return min(wanted, int((documents.weights > 0).sum()))
 
 
