@@ -14,12 +14,12 @@ from kfree.rows.threads import in_order
 
 T = TypeVar("T")
 # Cells of a span of documents or words: what a thread takes at a time.
-_SPAN = 32768
+_SPAN = 131072
 # Operations above which threads gain more than they cost.
 _WORTH_THREADS = 2_000_000
 # Least documents of a block, and least cells for each word of the vocabulary: the shares of a block's documents then
 # stay in the cache while its words are gone through.
-_BLOCK, _CELLS_A_WORD = 256, 4
+_BLOCK, _CELLS_A_WORD = 512, 8
 
 
 class Block(NamedTuple):
