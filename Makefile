@@ -23,7 +23,8 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP)           ## the benchmark tables, written to docs/
+bench: $(STAMP)           ## the benchmark tables, written to docs/; installs the rivals
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	$(BIN)/python -m benchmarks
 
 papers: $(STAMP)          ## the papers' tables and figures, written to docs/papers/
