@@ -71,7 +71,7 @@ class Documents:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """Cells word by word; the partition depends on the table alone, and results not even on that."""
+        """Cells word by word; the partition depends on the table alone, so sums are added in a fixed order."""
         mean = max(1.0, self.data.size / max(self.n, 1))
         size = max(_BLOCK, int(_CELLS_A_WORD * self.p / mean))
         parts = [slice(start, min(start + size, self.n)) for start in range(0, self.n, size)]
