@@ -27,8 +27,8 @@ STEPS = 4
 STRAYS = 0.02
 #: Two clusters that share less than this of the variance between them are halves of one: 0.64 for a Gaussian.
 HALVES = 0.68
-#: Others that a cluster may be merged with: its closest ones.
-NEIGHBOURS = 8
+#: Others that a cluster may be merged with: its closest ones, and none that this many times lam puts out of reach.
+NEIGHBOURS, FAR = 8, 10.0
 
 _JUDGE = np.uint64(0xA5A5A5A5)
 _MIN_JUDGES = 8
@@ -217,7 +217,8 @@ def paying_merges(
     if K < 2:
         return []
     total, mass = table.rows.sums(memory.labels, K)
-    pairs, rises = _priced_pairs(table, total, mass)
+    pairs = close_pairs(table, total, mass, most=FAR * lam)
+    rises = _rises(table, total, mass, pairs)
     pairs, rises = pairs[rises < lam], rises[rises < lam]
     fits = _strays(table, memory.labels, total, mass, lam, pairs) <= strays * mass[pairs].min(axis=1)
     return _disjoint(pairs[fits], rises[fits])
@@ -232,11 +233,10 @@ def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> 
     total, mass = table.rows.sums(memory.labels, K)
     if K < 2:
         return centres, 0
-    pairs, rises = _priced_pairs(table, total, mass)
-    fits = _strays(table, memory.labels, total, mass, lam, pairs) <= STRAYS * mass[pairs].min(axis=1)
-    pairs, rises = pairs[fits], rises[fits]
-    blurred = _shares_between(table, centres, memory.labels, pairs) < HALVES
-    merges = _disjoint(pairs[blurred], rises[blurred])
+    pairs = close_pairs(table, total, mass)
+    pairs = pairs[_strays(table, memory.labels, total, mass, lam, pairs) <= STRAYS * mass[pairs].min(axis=1)]
+    pairs = pairs[_shares_between(table, centres, memory.labels, pairs) < HALVES]
+    merges = _disjoint(pairs, _rises(table, total, mass, pairs))
     if not merges:
         return centres, 0
     return _relabelled(table, memory, _targets(K, merges)[memory.labels], K), len(merges)
@@ -299,22 +299,21 @@ def _shares_between(table: Table, centres: Centres, labels: Array, pairs: Array)
     return between / np.where(total > 0, total, 1.0)
 
 
-def _priced_pairs(table: Table, total: Array, mass: Array) -> tuple[Array, Array]:
-    """Pairs of close clusters, and what their union would raise the costs by."""
-    pairs = close_pairs(table, total, mass)
+def _rises(table: Table, total: Array, mass: Array, pairs: Array) -> Array:
+    """What the union of each pair of clusters would raise the costs by."""
     rises = np.empty(len(pairs))
     step = max(1, _ENTRIES // total.shape[1])
     for start in range(0, len(pairs), step):
         a, b = pairs[start : start + step].T
         rises[start : start + step] = table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
-    return pairs, rises
+    return rises
 
 
-def close_pairs(table: Table, total: Array, mass: Array, count: int = NEIGHBOURS) -> Array:
+def close_pairs(table: Table, total: Array, mass: Array, count: int = NEIGHBOURS, most: float = np.inf) -> Array:
     """Pairs of close clusters, the lower number first.
 
-    For each cluster the few others that W_a W_b / (W_a + W_b) times the lesser divergence puts closest: it is
-    the rise itself for squared distances, and one product for all pairs.
+    For each cluster the few others that W_a W_b / (W_a + W_b) times the lesser divergence, at most ``most``, puts
+    closest: it is the rise itself for squared distances, and one product for all pairs.
     """
     held = np.flatnonzero(mass > 0)
     mean, weight = table.geometry.centre(total[held], mass[held]), mass[held]
@@ -327,7 +326,8 @@ def close_pairs(table: Table, total: Array, mass: Array, count: int = NEIGHBOURS
         score = np.minimum(to_others, from_others) / (1 / weight[some, None] + 1 / weight)
         score[some - start, some] = np.inf
         nearest = np.argsort(score, axis=1, kind="stable")[:, : min(count, held.size - 1)]
-        found.append(np.stack([np.repeat(some, nearest.shape[1]), nearest.ravel()], axis=1))
+        pairs = np.stack([np.repeat(some, nearest.shape[1]), nearest.ravel()], axis=1)
+        found.append(pairs[np.take_along_axis(score, nearest, axis=1).ravel() <= most])
     return held[np.unique(np.sort(np.concatenate(found), axis=1), axis=0)]
 
 
