@@ -474,3 +474,15 @@ def test_reference_kernels_give_the_same_fit_without_numba():
         for kind in ("compiled", "reference")
     ]
     assert out[0] == out[1]
+
+
+@pytest.mark.parametrize("seed", [5, 12, 46])
+@pytest.mark.parametrize("options", [{"lam": np.inf}, {"lam": 0.5, "max_clusters": 3}])
+def test_rows_that_every_centre_excluded_are_looked_at_again(seed, options):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(rng.gamma(0.5, 3, size=(4, 6))[rng.integers(4, size=30)]) + 1.0 * (rng.random((30, 1)) < 0.5)
+    X[:, 0] += X.sum(axis=1) == 0
+    model = DPMeans(**options, divergence="kl", init=X[:3], tol=0).fit(X)
+    assert_array_equal(model.labels_, model.predict(X))
+    cost = model.transform(X)
+    assert_array_equal(cost[np.arange(30), model.labels_], cost.min(axis=1))

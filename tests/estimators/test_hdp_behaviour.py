@@ -371,3 +371,19 @@ def test_odd_tables_get_a_right_answer(X, search):
     apart = HDPMeans(1e-6, 0.0, search=search, random_state=0).fit(X, groups=groups)
     assert apart.converged_
     assert apart.inertia_ == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", [362, *range(20)])
+def test_rounding_of_yes_and_no_is_not_taken_for_a_rise(seed):
+    rng = np.random.default_rng(seed)
+    X, groups = (rng.random((6, 8)) < 0.5) * 1.0, rng.integers(3, size=6)
+    model = HDPMeans(5.0, 0.1, divergence="bernoulli", search="points", tol=0, random_state=seed)
+    assert model.fit(X, groups=groups).converged_
+
+
+def test_time_runs_out_inside_a_pass_too():
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(20_000, 8)), rng.integers(50, size=20_000)
+    with pytest.warns(ConvergenceWarning):
+        model = HDPMeans(0.01, 0.01, max_time=0.2, random_state=0).fit(X, groups=groups)
+    assert model.n_clusters_ < 20_000  # every row would open a cluster

@@ -108,6 +108,8 @@ class Family(ABC):
     euclidean_factor: float | None = None
     #: False where float32 products cannot carry the natural parameters.
     float32: ClassVar[bool] = True
+    #: What rounding may add to a divergence from products in each column, where large numbers stand for infinity.
+    resolution: ClassVar[float] = 0.0
     #: False where the centre is not the mean, so that no prior can be mixed in.
     smoothable: ClassVar[bool] = True
     #: True if observations are counts, so that projections of them live on a lattice.

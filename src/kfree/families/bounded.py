@@ -22,6 +22,7 @@ class Binomial(Separable):
     name = "binomial"
     lower = 0.0
     float32 = False  # 2**27 has no digits left in single precision
+    resolution = _LOGIT_INF * 2.0**-52
     counts = True
     advice = "Rescale the data, pass Binomial(n=...), or use divergence='poisson'."
 

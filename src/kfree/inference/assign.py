@@ -114,8 +114,9 @@ def nearest(table: Table, rows: slice | Array, centres: Centres) -> tuple[Neares
     second = costs.min(axis=1)
     found.labels[unsure] = best
     with np.errstate(invalid="ignore"):  # inf - inf: a row that every centre excludes
-        found.least[unsure] = np.nan_to_num(least - base[unsure], nan=np.inf)
-        found.second[unsure] = np.nan_to_num(second - base[unsure], nan=np.inf)
+        found.least[unsure] = np.nan_to_num(least - base[unsure], nan=np.inf, posinf=np.inf)
+        # a centre that excludes a row today may take it in tomorrow, and no finite step leads there: nothing is known
+        found.second[unsure] = np.where(second < np.inf, second - base[unsure], -np.inf)
     return found, int((least == second).sum())
 
 

@@ -179,7 +179,8 @@ def _grow_and_move(
         if budget.spent or len(trace) >= settings.max_iter:
             break
         centres = outcome.state.centres
-        assign(table, centres, memory, settings.lam)
+        sums = assign(table, centres, memory, settings.lam)
+        outcome = outcome._replace(state=outcome.state._replace(sums=sums, moved=False))
         room = settings.max_clusters - centres.mean.shape[0]
         centres, moved = apply_moves(table, centres, memory, settings.lam, SplitRule(), most_splits=room)
         if not moved:

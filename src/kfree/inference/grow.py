@@ -90,7 +90,9 @@ def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
 
 def rounding_scale(table: Table, centres: Centres, sums: Sums) -> float:
     """Magnitude that the rounding of an objective scales with."""
-    return sums.cost + 1e-4 * table.rows.total_weight() * centres.affine.size
+    weight, family = table.rows.total_weight(), table.geometry.family
+    # the guard allows 1e-9 of this; a divergence from products is never better known than the family's resolution
+    return sums.cost + weight * (1e-4 * centres.affine.size + 1e9 * family.resolution * table.rows.p + 1e-6)
 
 
 def choose_openers(table: Table, memory: Memory, growth: Growth, reach: Array) -> Array:

@@ -122,14 +122,23 @@ class _Readings:
 
 
 def three_part_pass(
-    table: Table, groups: Groups, state: Shared, memory: Memory, plan: Plan
+    table: Table, groups: Groups, state: Shared, memory: Memory, plan: Plan, budget: Budget | None = None
 ) -> tuple[Shared, Info, list[float]]:
     """One pass; also returns the objective after each of its parts."""
     lams, old, K = plan.lams, state.centres, state.centres.mean.shape[0]
     sums = assign(table, old, memory, lams.both)
     scale = rounding_scale(table, old, sums)
     visited = visit_points(
-        table, groups, state.held, old, memory, lams, order=plan.order, rng=state.rng, most=plan.max_clusters
+        table,
+        groups,
+        state.held,
+        old,
+        memory,
+        lams,
+        order=plan.order,
+        rng=state.rng,
+        most=plan.max_clusters,
+        budget=budget,
     )
     centres = _with(table, old, visited.fresh)
     labels, K1 = visited.labels, centres.mean.shape[0]
@@ -202,7 +211,7 @@ def run_passes(
     """Passes until one changes nothing; the outcome's state is a Shared."""
 
     def step(state: Shared) -> tuple[Shared, Info]:
-        after, info, _ = three_part_pass(table, groups, state, memory, plan)
+        after, info, _ = three_part_pass(table, groups, state, memory, plan, budget)
         return after, info
 
     limit = plan.max_iter if max_iter is None else max_iter

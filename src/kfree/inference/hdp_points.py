@@ -13,6 +13,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.assign import Centres, exact_costs, own_cost
 from kfree.inference.groups import Groups, Held, Lams, arranged, find_slots
+from kfree.inference.loop import Budget
 from kfree.inference.moves import mix
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
@@ -202,8 +203,12 @@ def visit_points(
     order: str | Array,
     rng: np.random.Generator,
     most: float,
+    budget: Budget | None = None,
 ) -> Visited:
-    """Let all rows choose in turn; ``memory`` holds their nearest centres and what they cost."""
+    """Let all rows choose in turn; ``memory`` holds their nearest centres and what they cost.
+
+    Once the budget is spent nothing is opened any more: what is left to do is little.
+    """
     labels = np.full(table.n, -1, np.int32)
     labels[groups.rows] = memory.labels[groups.rows]
     open_ = _unsettled(table, groups, held, centres, memory, lams)
@@ -221,6 +226,8 @@ def visit_points(
         if turn.fresh.mean.shape[0]:
             wanted |= _maybe_nearer(table, rows, turn.fresh, cost)
         block = make_block(table, rows[wanted], turn.centres, lams)
+        if budget is not None and budget.spent:
+            turn.most = turn.centres.mean.shape[0]
         openers = turn.openers(block)
         stop = walk.advance(rows, wanted, openers)
         if stop < rows.size:  # too many to compare with each other: the rest comes next time

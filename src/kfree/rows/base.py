@@ -27,7 +27,7 @@ class Nearest(NamedTuple):
 
     labels: Array  # (m,) int32, lowest index of the least
     least: Array  # (m,)
-    second: Array  # (m,)
+    second: Array  # (m,); -inf where nothing is known of the others
     slack: Array  # (m,) bound on the rounding error of any one of them, base cost included
 
 

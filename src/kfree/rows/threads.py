@@ -7,7 +7,7 @@ depend on how many there are.
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock, local
@@ -102,8 +102,9 @@ def _together(function: Callable[[Any], T], items: list[Any], pool: ThreadPoolEx
         finally:
             _chosen.count = before
 
-    futures = [pool.submit(work) for _ in range(min(helpers, len(items) - 1))]
+    futures: list[Future[None]] = []
     try:
+        futures += [pool.submit(work) for _ in range(min(helpers, len(items) - 1))]
         work()
     finally:
         left.clear()  # after an error or an interrupt nothing may write behind the caller's back
