@@ -75,15 +75,40 @@ class Roles(NamedTuple):
 def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
     """Split every wanted cluster (all by default) in two by seeded two-means; keep the best of some trials."""
     K = centres.mean.shape[0]
+    which = np.arange(K) if wanted is None else np.flatnonzero(wanted)
+    found = Halves(np.zeros(table.n, np.int8), np.zeros(K), np.zeros(K))
+    if not which.size:
+        return found
     roles = _roles(table, memory, rule, K)
-    if wanted is not None:
-        roles = _only(roles, memory.labels, wanted)
+    labels = memory.labels
+    if which.size < K:  # the others are left out of everything: their centres alone may be most of the work
+        rank = np.full(K, -1, np.int32)
+        rank[which] = np.arange(which.size)
+        labels = rank[labels]
+        fits, judges = (rows[labels[rows] >= 0] for rows in (roles.fits, roles.judges))
+        roles = Roles(fits, judges, roles.chance[which])
+    best = _best_halves(table, Parted(labels, memory.cost, np.flatnonzero(labels >= 0)), roles, rule.trials)
+    found.gain[which], found.clarity[which] = best.gain, best.clarity
+    return found._replace(side=best.side)
+
+
+class Parted(NamedTuple):
+    """Clusters that are to be halved."""
+
+    labels: Array  # (n,) int32, -1 for rows of other clusters
+    cost: Array  # (n,) divergence from the centre
+    members: Array  # indices of the rows of these clusters
+
+
+def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Halves:
+    """For each cluster the trial that gains most."""
+    K, members = roles.chance.size, parted.members
     best = Halves(np.zeros(table.n, np.int8), np.zeros(K), np.zeros(K))
     # small tables spend their time in Python, which does not run in parallel
     spread = in_order if table.rows.entries > _ENTRIES else map
-    for found in spread(lambda trial: _try(table, centres, memory, roles, trial), range(rule.trials)):
+    for found in spread(lambda trial: _try(table, parted, roles, trial), range(trials)):
         better = found.gain > best.gain
-        rows = better[memory.labels]
+        rows = members[better[parted.labels[members]]]
         best.side[rows] = found.side[rows]
         best.gain[better], best.clarity[better] = found.gain[better], found.clarity[better]
     return best
@@ -101,12 +126,6 @@ def _roles(table: Table, memory: Memory, rule: SplitRule, K: int) -> Roles:
     return Roles(np.flatnonzero(active & even), judges, chance)
 
 
-def _only(roles: Roles, labels: Array, wanted: Array) -> Roles:
-    """Roles in the wanted clusters."""
-    fits, judges = roles.fits, roles.judges
-    return Roles(fits[wanted[labels[fits]]], judges[wanted[labels[judges]]], np.where(wanted, roles.chance, np.inf))
-
-
 def fingerprints(table: Table, labels: Array, K: int) -> Array:
     """A hash of the rows of each cluster, whatever their order: equal fingerprints, equal clusters."""
     prints = np.zeros(K, np.uint64)
@@ -114,10 +133,10 @@ def fingerprints(table: Table, labels: Array, K: int) -> Array:
     return prints
 
 
-def _try(table: Table, centres: Centres, memory: Memory, roles: Roles, trial: int) -> Halves:
+def _try(table: Table, parted: Parted, roles: Roles, trial: int) -> Halves:
     """One trial: two seeds in every cluster and a few steps of two-means on the fitting rows."""
-    K, fits, labels = centres.mean.shape[0], roles.fits, memory.labels[roles.fits]
-    mean, usable = _seed(table, centres, memory, fits, trial)
+    K, fits, labels = roles.chance.size, roles.fits, parted.labels[roles.fits]
+    mean, usable = _seed(table, parted, roles, trial)
     for _ in range(STEPS):
         side = _contrast(table, mean, fits, labels) > 0
         total, mass = np.zeros_like(mean), np.zeros(2 * K)
@@ -125,27 +144,28 @@ def _try(table: Table, centres: Centres, memory: Memory, roles: Roles, trial: in
         usable &= (mass.reshape(K, 2) > 0).all(axis=1)
         move = np.repeat(usable, 2)
         mean[move] = table.geometry.centre(total[move], mass[move])
-    rows = np.flatnonzero(usable[memory.labels])
-    contrast, side = np.zeros(table.n), np.zeros(table.n, np.int8)
-    contrast[rows] = _contrast(table, mean, rows, memory.labels[rows])
-    side[rows] = contrast[rows] > 0
-    gain = _gains(table, rows, 2 * memory.labels[rows] + side[rows], usable)
-    clarity = _clarity(table, memory.labels, contrast, side, roles.judges, K) - roles.chance
-    return Halves(side, gain, clarity)
+    rows = parted.members[usable[parted.labels[parted.members]]]
+    labels = parted.labels[rows]
+    contrast, halves = np.zeros(table.n), np.zeros(table.n, np.int8)
+    contrast[rows] = _contrast(table, mean, rows, labels)
+    halves[rows] = contrast[rows] > 0
+    gain = _gains(table, rows, 2 * labels + halves[rows], usable)
+    clarity = _clarity(table, parted.labels, contrast, halves, roles.judges, K) - roles.chance
+    return Halves(halves, gain, clarity)
 
 
-def _seed(table: Table, centres: Centres, memory: Memory, fits: Array, trial: int) -> tuple[Array, Array]:
+def _seed(table: Table, parted: Parted, roles: Roles, trial: int) -> tuple[Array, Array]:
     """Two seeds in every cluster by races weighted with the divergence: from the centre, then from the first."""
-    K, labels = centres.mean.shape[0], memory.labels[fits]
+    K, fits, labels = roles.chance.size, roles.fits, parted.labels[roles.fits]
     time = -np.log(_uniform(table.hashes[fits], trial))
-    first = _winners(table, fits, labels, memory.cost[fits] / time, K)
+    first = _winners(table, fits, labels, parted.cost[fits] / time, K)
     usable = first >= 0
     a = table.singletons(np.where(usable, first, 0))
     from_a = own_cost(table, fits, Centres(table.geometry, a), labels)
     second = _winners(table, fits, labels, from_a / time, K)
     usable &= second >= 0
     b = table.singletons(np.where(usable, second, 0))
-    mean = np.empty((2 * K, centres.mean.shape[1]))
+    mean = np.empty((2 * K, table.rows.p))
     mean[0::2], mean[1::2] = a, b
     return mean, usable
 
