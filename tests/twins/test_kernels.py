@@ -324,11 +324,16 @@ def test_lists_of_rows_near_a_bound_equal_their_twins(seed, m, weighted, smoothe
 
 
 @given(
-    seed=st.integers(0, 2**20), m=st.integers(1, 60), p=st.integers(1, 9), weighted=st.booleans(), scaled=st.booleans()
+    seed=st.integers(0, 2**20),
+    m=st.integers(1, 60),
+    p=st.integers(1, 27),
+    weighted=st.booleans(),
+    scaled=st.booleans(),
+    dtype=st.sampled_from([np.float32, np.float64]),
 )
-def test_one_call_for_a_span_equals_its_parts_and_its_twin(seed, m, p, weighted, scaled):
+def test_one_call_for_a_span_equals_its_parts_and_its_twin(seed, m, p, weighted, scaled, dtype):
     rng = np.random.default_rng(seed)
-    X, mean, shift = rng.normal(size=(m, p)), rng.normal(size=(4, p)), rng.normal(size=p)
+    X, mean, shift = rng.normal(size=(m, p)).astype(dtype), rng.normal(size=(4, p)), rng.normal(size=p)
     scale = rng.gamma(1.0, size=m) if scaled else NONE
     weight = rng.choice([0.0, 0.5, 2.0], size=m) if weighted else NONE
     labels, before = rng.integers(4, size=m).astype(np.int32), rng.integers(-1, 4, size=m).astype(np.int32)
@@ -365,6 +370,20 @@ def test_labels_and_bounds_follow_as_in_their_twins(seed, m):
     for mine, theirs in zip(*both):
         assert_array_equal(mine, theirs)
     assert (both[0][1][labels >= 3] == -np.inf).all()
+
+
+@given(seed=st.integers(0, 2**20), K=st.integers(2, 9), hole=st.sampled_from([0.0, np.nan, np.inf, -np.inf]))
+def test_least_changes_are_those_of_their_twin(seed, K, hole):
+    rng = np.random.default_rng(seed)
+    lift, length, radius = rng.normal(size=K), rng.random(K), rng.random(K)
+    lift[rng.integers(K)] += hole
+    start, both = int(rng.integers(K)), []
+    drop = rng.normal(size=(K - start, K))
+    for module in (compiled, reference):
+        both.append(np.zeros(K))
+        module.least_changes(drop, lift, length, radius, start, both[-1])
+    assert_allclose(*both, rtol=1e-12)
+    assert not both[0][:start].any()
 
 
 @st.composite

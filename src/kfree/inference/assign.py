@@ -12,7 +12,7 @@ import numpy as np
 from kfree.families import Affine, Array, Geometry
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
-from kfree.rows import DenseRows, Nearest
+from kfree.rows import Nearest
 from kfree.rows.threads import in_order
 
 # Entries of a temporary (rows x centres x columns) in the decisive comparison.
@@ -186,7 +186,7 @@ def _measure(
     family, base, size = table.geometry.family, table.base[span], centres.affine.size
     left, close = np.empty(cost.size, np.intp), np.empty(cost.size, np.intp)
     unit, alone = _of_opening(table, span)
-    if family.euclidean_factor is not None and isinstance(table.rows, DenseRows):
+    if family.euclidean_factor is not None:
         args = (centres.mean, family.euclidean_factor, base, unit, alone, size, lam, low, cost, left, close)
         counts = table.rows.measure(span, labels, *args)
     else:
@@ -295,14 +295,9 @@ def _least_changes(before: Centres, after: Centres, kept: Array, radius: Array) 
     lift = after.affine.offset[:K] - before.affine.offset[kept]
     fall = np.empty(K)
     for start in range(0, K, 64):  # a few clusters at a time: nothing of size K x K
-        some = np.arange(start, min(start + 64, K))
-        drop = before.mean[kept[some]] @ step.T
-        spread = np.outer(radius[some], length)
-        change = lift[None] - drop - spread
-        change -= 1e-12 * (np.abs(lift)[None] + np.abs(drop) + spread)
-        change[some - start, some] = np.inf
-        fall[some] = change.min(axis=1)
-    return np.where(np.isfinite(fall), fall, -np.inf)
+        drop = before.mean[kept[start : start + 64]] @ step.T
+        kernels().least_changes(drop, lift, length, radius, start, fall)
+    return fall
 
 
 def _radius(table: Table, mean: Array, memory: Memory, reach: Array | None) -> Array:

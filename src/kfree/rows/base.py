@@ -127,6 +127,30 @@ class Rows(ABC):
         weight = self.weight[span] if self.weight.size else self.weight
         return kernels().tally(weight, labels, cost, before, reach)
 
+    def measure(
+        self,
+        span: slice,
+        labels: Array,
+        mean: Array,
+        factor: float,
+        base: Array,
+        unit: Array,
+        alone: Array,
+        size: float,
+        lam: float,
+        low: Array,
+        cost: Array,
+        left: Array,
+        close: Array,
+    ) -> tuple[int, int]:
+        """Fill ``cost`` with ``factor`` times the squared distances of a span from the means in ``labels``, and list the
+        rows whose nearest centre is not settled by ``low`` and those near their threshold; returns how many."""
+        cost[:] = factor * self.distance(span, labels, mean)
+        return (
+            kernels().unsettled(cost, base, size, low, left),
+            kernels().near_threshold(cost, unit, alone, base, size, lam, close),
+        )
+
     @abstractmethod
     def products(self, rows: Any, affine: Affine) -> tuple[Array, Array]:
         """Products (m, K) of a few rows with the coefficients, float64, and a bound (m,) on their magnitude."""

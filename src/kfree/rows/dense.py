@@ -105,8 +105,7 @@ class DenseRows(Rows):
         return kernels().tally_dense(X, index, self.shift, scale, weight, labels, cost, before, total, mass, reach)
 
     def measure(self, span: slice, labels: Array, mean: Array, factor: float, *decisions: Any) -> tuple[int, int]:
-        """``factor`` times the squared distances of a span from the means in ``labels``, and the decisions they leave
-        open: see the kernel."""
+        """The same as for any rows, in one call."""
         X, index, scale = self._window(span)
         return kernels().measure_dense(X, index, self.shift, scale, labels, mean, factor, *decisions)
 

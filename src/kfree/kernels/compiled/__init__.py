@@ -2,7 +2,14 @@
 
 from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_segments, three_least
 from kfree.kernels.compiled.content import farthest, hash_csr, hash_dense
-from kfree.kernels.compiled.decide import lower_bounds, near_threshold, open_decisions, relabel, unsettled
+from kfree.kernels.compiled.decide import (
+    least_changes,
+    lower_bounds,
+    near_threshold,
+    open_decisions,
+    relabel,
+    unsettled,
+)
 from kfree.kernels.compiled.dip import dip
 from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.compiled.location import place_documents
@@ -36,6 +43,7 @@ __all__ = [
     "gain_of_seeds",
     "hash_csr",
     "hash_dense",
+    "least_changes",
     "likeliest",
     "lower_bounds",
     "lower_medians",

@@ -44,6 +44,19 @@ def lower_bounds(labels, fall, low):  # noqa: D103
 
 
 @njit(nogil=True, cache=True)
+def least_changes(drop, lift, length, radius, start, fall):  # noqa: D103
+    for a in range(drop.shape[0]):
+        least = np.inf
+        for k in range(drop.shape[1]):
+            spread = radius[start + a] * length[k]
+            change = lift[k] - drop[a, k] - spread
+            change -= 1e-12 * (abs(lift[k]) + abs(drop[a, k]) + spread)
+            if k != start + a and not change >= least:
+                least = change if change == change else -np.inf  # NaN: nothing is known
+        fall[start + a] = least if least < np.inf else -np.inf
+
+
+@njit(nogil=True, cache=True)
 def relabel(rank, labels):  # noqa: D103
     for i in range(labels.shape[0]):
         labels[i] = rank[labels[i]]

@@ -10,11 +10,11 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from kfree.kernels.compiled.vectors import INTEGER, add_up, fused, load, splat, sum_of_lanes
+
 #: Columns are padded to a multiple of this.
 LANES = 16
-_INTEGER = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.FloatType(), LANES)
-_CONTRACT = ("contract",)
 
 
 def _as_vector(builder, pointer):
@@ -22,32 +22,11 @@ def _as_vector(builder, pointer):
 
 
 def _load(builder, pointer):
-    value = builder.load(_as_vector(builder, pointer))
-    value.align = 4
-    return value
+    return load(builder, pointer, _VECTOR)
 
 
 def _store(builder, value, pointer):
     builder.store(value, _as_vector(builder, pointer)).align = 4
-
-
-def _splat(builder, scalar):
-    empty = ir.Constant(_VECTOR, ir.Undefined)
-    first = builder.insert_element(empty, scalar, ir.Constant(ir.IntType(32), 0))
-    lane_zero = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    return builder.shuffle_vector(first, empty, lane_zero)
-
-
-def _sum_of_lanes(builder, vector):
-    """Halves added to halves: a fixed order."""
-    half = LANES
-    while half > 1:
-        half //= 2
-        kind = ir.VectorType(ir.IntType(32), half)
-        low = builder.shuffle_vector(vector, vector, ir.Constant(kind, list(range(half))))
-        high = builder.shuffle_vector(vector, vector, ir.Constant(kind, list(range(half, 2 * half))))
-        vector = builder.fadd(low, high)
-    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
 
 class _Rows:
@@ -62,36 +41,9 @@ class _Rows:
         return [self.builder.gep(start, [column]) for start in self.starts]
 
 
-def _columns(builder, width, sums):
-    """Open a loop over the columns; returns the column, accumulators from zero, and what closes the loop."""
-    entry = builder.block
-    loop, done = builder.append_basic_block("columns"), builder.append_basic_block("columns.done")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    column = builder.phi(_INTEGER)
-    column.add_incoming(_INTEGER(0), entry)
-    totals = [builder.phi(_VECTOR) for _ in range(sums)]
-    for total in totals:
-        total.add_incoming(ir.Constant(_VECTOR, [0.0] * LANES), entry)
-
-    def close(values):
-        for total, value in zip(totals, values):
-            total.add_incoming(value, loop)
-        following = builder.add(column, _INTEGER(LANES))
-        column.add_incoming(following, loop)
-        builder.cbranch(builder.icmp_signed("<", following, width), loop, done)
-        builder.position_at_end(done)
-
-    return column, totals, close
-
-
-def _fused(builder, total, a, b):
-    return builder.fadd(total, builder.fmul(a, b, flags=_CONTRACT), flags=_CONTRACT)
-
-
 def _coefficients(context, builder, kind, value):
     array = context.make_array(kind)(context, builder, value)
-    return [_splat(builder, builder.load(builder.gep(array.data, [_INTEGER(c)]))) for c in range(4)]
+    return [splat(builder, builder.load(builder.gep(array.data, [INTEGER(c)])), _VECTOR) for c in range(4)]
 
 
 @intrinsic
@@ -102,12 +54,14 @@ def four_products(typingctx, matrix, rows, other, row, products):
         four = _Rows(context, builder, signature.args[0], args[0], cgutils.unpack_tuple(builder, args[1], 4))
         one = _Rows(context, builder, signature.args[2], args[2], [args[3]])
         out = context.make_array(signature.args[4])(context, builder, args[4])
-        column, totals, close = _columns(builder, four.width, 4)
-        mine = _load(builder, one.at(column)[0])
-        sums = [_fused(builder, total, mine, _load(builder, at)) for total, at in zip(totals, four.at(column))]
-        close(sums)
-        for c, value in enumerate(sums):
-            builder.store(_sum_of_lanes(builder, value), builder.gep(out.data, [_INTEGER(c)]))
+
+        def terms(column, totals):
+            mine = _load(builder, one.at(column)[0])
+            return [fused(builder, total, mine, _load(builder, at)) for total, at in zip(totals, four.at(column))]
+
+        zero = ir.Constant(_VECTOR, [0.0] * LANES)
+        for c, value in enumerate(add_up(builder, four.width, LANES, [zero] * 4, terms)):
+            builder.store(sum_of_lanes(builder, value), builder.gep(out.data, [INTEGER(c)]))
         return context.get_dummy_value()
 
     return types.void(matrix, rows, other, types.int64, products), codegen
@@ -121,13 +75,16 @@ def add_four_rows(typingctx, matrix, rows, coefficients, total):
         four = _Rows(context, builder, signature.args[0], args[0], cgutils.unpack_tuple(builder, args[1], 4))
         factors = _coefficients(context, builder, signature.args[2], args[2])
         out = context.make_array(signature.args[3])(context, builder, args[3])
-        column, _, close = _columns(builder, four.width, 0)
-        place = builder.gep(out.data, [column])
-        value = _load(builder, place)
-        for factor, at in zip(factors, four.at(column)):
-            value = _fused(builder, value, factor, _load(builder, at))
-        _store(builder, value, place)
-        close([])
+
+        def add(column, _):
+            place = builder.gep(out.data, [column])
+            value = _load(builder, place)
+            for factor, at in zip(factors, four.at(column)):
+                value = fused(builder, value, factor, _load(builder, at))
+            _store(builder, value, place)
+            return []
+
+        add_up(builder, four.width, LANES, [], add)
         return context.get_dummy_value()
 
     return types.void(matrix, rows, coefficients, total), codegen
@@ -141,11 +98,14 @@ def add_to_four_rows(typingctx, matrix, row, coefficients, total, rows):
         one = _Rows(context, builder, signature.args[0], args[0], [args[1]])
         factors = _coefficients(context, builder, signature.args[2], args[2])
         four = _Rows(context, builder, signature.args[3], args[3], cgutils.unpack_tuple(builder, args[4], 4))
-        column, _, close = _columns(builder, one.width, 0)
-        value = _load(builder, one.at(column)[0])
-        for factor, at in zip(factors, four.at(column)):
-            _store(builder, _fused(builder, _load(builder, at), factor, value), at)
-        close([])
+
+        def add(column, _):
+            value = _load(builder, one.at(column)[0])
+            for factor, at in zip(factors, four.at(column)):
+                _store(builder, fused(builder, _load(builder, at), factor, value), at)
+            return []
+
+        add_up(builder, one.width, LANES, [], add)
         return context.get_dummy_value()
 
     return types.void(matrix, types.int64, coefficients, total, rows), codegen
@@ -164,13 +124,13 @@ def largest_in_lanes(typingctx, matrix, row, other, column, largest, first):
         loop, done = builder.append_basic_block("columns"), builder.append_basic_block("columns.done")
         builder.branch(loop)
         builder.position_at_end(loop)
-        at, best, index, current = (builder.phi(kind) for kind in (_INTEGER, _VECTOR, whole, whole))
+        at, best, index, current = (builder.phi(kind) for kind in (INTEGER, _VECTOR, whole, whole))
         lanes = ir.Constant(whole, list(range(LANES)))
-        starts = (_INTEGER(0), ir.Constant(_VECTOR, [-1.0] * LANES), lanes, lanes)
+        starts = (INTEGER(0), ir.Constant(_VECTOR, [-1.0] * LANES), lanes, lanes)
         product = builder.fmul(_load(builder, one.at(at)[0]), _load(builder, two.at(at)[0]))
         more = builder.fcmp_ordered(">", product, best)
         values = (
-            builder.add(at, _INTEGER(LANES)),
+            builder.add(at, INTEGER(LANES)),
             builder.select(more, product, best),
             builder.select(more, current, index),
             builder.add(current, ir.Constant(whole, [LANES] * LANES)),

@@ -3,25 +3,20 @@
 from numba import njit
 
 from kfree.kernels.compiled.decide import near_threshold, unsettled
+from kfree.kernels.compiled.wide import LANES, wide_distance, wide_product
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def own_dense(X, rows, shift, scale, labels, coef, offset, cost):  # noqa: D103
     p = X.shape[1]
-    stop = p - p % 4
+    stop = p - p % LANES
     for t in range(rows.shape[0]):
         i, k = rows[t], labels[t]
         factor = scale[i] if scale.shape[0] else 1.0
-        # four chains hide the latency of the additions; their order is fixed
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0
-        for j in range(0, stop, 4):
-            a += (X[i, j] - shift[j]) * factor * coef[k, j]
-            b += (X[i, j + 1] - shift[j + 1]) * factor * coef[k, j + 1]
-            c += (X[i, j + 2] - shift[j + 2]) * factor * coef[k, j + 2]
-            d += (X[i, j + 3] - shift[j + 3]) * factor * coef[k, j + 3]
+        product = wide_product(X, i, shift, factor, coef, k, stop) if stop else 0.0  # type: ignore[call-arg]
         for j in range(stop, p):
-            a += (X[i, j] - shift[j]) * factor * coef[k, j]
-        cost[t] = offset[k] - ((a + b) + (c + d))
+            product += (X[i, j] - shift[j]) * factor * coef[k, j]
+        cost[t] = offset[k] - product
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -73,24 +68,15 @@ def add_csr(data, indices, indptr, rows, scale, weight, labels, total, mass):  #
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def distance_dense(X, rows, shift, scale, labels, mean, square):  # noqa: D103
     p = X.shape[1]
-    stop = p - p % 4
+    stop = p - p % LANES
     for t in range(rows.shape[0]):
         i, k = rows[t], labels[t]
         factor = scale[i] if scale.shape[0] else 1.0
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0
-        for j in range(0, stop, 4):
-            u = (X[i, j] - shift[j]) * factor - mean[k, j]
-            v = (X[i, j + 1] - shift[j + 1]) * factor - mean[k, j + 1]
-            w = (X[i, j + 2] - shift[j + 2]) * factor - mean[k, j + 2]
-            z = (X[i, j + 3] - shift[j + 3]) * factor - mean[k, j + 3]
-            a += u * u
-            b += v * v
-            c += w * w
-            d += z * z
+        total = wide_distance(X, i, shift, factor, mean, k, stop) if stop else 0.0  # type: ignore[call-arg]
         for j in range(stop, p):
-            u = (X[i, j] - shift[j]) * factor - mean[k, j]
-            a += u * u
-        square[t] = (a + b) + (c + d)
+            gap = (X[i, j] - shift[j]) * factor - mean[k, j]
+            total += gap * gap
+        square[t] = total
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

@@ -11,6 +11,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from kfree.kernels.compiled.vectors import CONTRACT, load, splat
+
 #: Centres that share one load of a row vector: with 2 x 6 accumulators, the row and a broadcast, 16 registers are full.
 GROUP = 6
 #: Bytes of a vector of rows.
@@ -30,7 +32,6 @@ def two_least(typingctx, rows, panels, offset, start, labels, least, second):
     real = ir.FloatType() if size == 4 else ir.DoubleType()
     vector = ir.VectorType(real, lanes)
     integer = ir.IntType(64)
-    contract = ("contract",)
 
     def codegen(context, builder, signature, args):
         row_array, panel_array, offset_array, label_array, least_array, second_array = (
@@ -44,14 +45,8 @@ def two_least(typingctx, rows, panels, offset, start, labels, least, second):
         def const(value):
             return ir.Constant(integer, value)
 
-        def splat(scalar):
-            empty = ir.Constant(vector, ir.Undefined)
-            first = builder.insert_element(empty, scalar, ir.Constant(ir.IntType(32), 0))
-            lane_zero = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-            return builder.shuffle_vector(first, empty, lane_zero)
-
         def scalar_at(array, index):
-            return splat(builder.load(builder.gep(array.data, [index])))
+            return splat(builder, builder.load(builder.gep(array.data, [index])), vector)
 
         def vector_at(array, index):
             return builder.bitcast(builder.gep(array.data, [index]), vector.as_pointer())
@@ -82,13 +77,12 @@ def two_least(typingctx, rows, panels, offset, start, labels, least, second):
         sums = [builder.phi(vector) for _ in range(GROUP)]
         for total, value in zip(sums, offsets):
             total.add_incoming(value, panel_block)
-        row = builder.load(vector_at(row_array, builder.mul(column, const(lanes))))
-        row.align = size
+        row = load(builder, vector_at(row_array, builder.mul(column, const(lanes))), vector)
         coef_start = builder.add(panel_start, builder.mul(column, const(GROUP)))
         costs = []
         for g in range(GROUP):
-            product = builder.fmul(row, scalar_at(panel_array, builder.add(coef_start, const(g))), flags=contract)
-            costs.append(builder.fsub(sums[g], product, flags=contract))
+            product = builder.fmul(row, scalar_at(panel_array, builder.add(coef_start, const(g))), flags=CONTRACT)
+            costs.append(builder.fsub(sums[g], product, flags=CONTRACT))
             sums[g].add_incoming(costs[g], column_block)
         next_column = builder.add(column, const(1))
         column.add_incoming(next_column, column_block)
@@ -103,7 +97,7 @@ def two_least(typingctx, rows, panels, offset, start, labels, least, second):
             low2 = builder.select(builder.fcmp_ordered("<", loser, low2), loser, low2)
             low = builder.select(less, cost, low)
             # the index travels as a float of the same width: exact below 2**24 centres
-            arg = builder.select(less, splat(builder.fadd(centre, ir.Constant(real, float(g)))), arg)
+            arg = builder.select(less, splat(builder, builder.fadd(centre, ir.Constant(real, float(g))), vector), arg)
         next_panel = builder.add(panel, const(1))
         panel.add_incoming(next_panel, reduce_block)
         for phi, value in ((best, low), (runner_up, low2), (index, arg)):
@@ -156,12 +150,7 @@ def sparse_costs(typingctx, data, indices, first, last, factor, coef_t, offset, 
                 for v in range(STRIP)
             ]
 
-        def load(pointer):
-            value = builder.load(pointer)
-            value.align = size
-            return value
-
-        starts = [load(pointer) for pointer in vectors_at(offset_array, first_centre)]
+        starts = [load(builder, pointer, vector) for pointer in vectors_at(offset_array, first_centre)]
         entry = builder.block
         test_block = builder.append_basic_block("test")
         entry_block = builder.append_basic_block("entry")
@@ -183,13 +172,11 @@ def sparse_costs(typingctx, data, indices, first, last, factor, coef_t, offset, 
         value = builder.fptrunc(value, real) if size == 4 else value
         column = builder.load(builder.gep(index_array.data, [position]))
         column = builder.sext(column, integer) if column.type != integer else column
-        single = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-        value = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), everywhere)
+        value = splat(builder, value, vector)
         line = builder.add(builder.mul(column, n_centres), first_centre)
         for total, pointer in zip(sums, vectors_at(coef_array, line)):
-            product = builder.fmul(value, load(pointer), flags=("contract",))
-            total.add_incoming(builder.fsub(total, product, flags=("contract",)), entry_block)
+            product = builder.fmul(value, load(builder, pointer, vector), flags=CONTRACT)
+            total.add_incoming(builder.fsub(total, product, flags=CONTRACT), entry_block)
         position.add_incoming(builder.add(position, integer(1)), entry_block)
         builder.branch(test_block)
 

@@ -40,6 +40,19 @@ def lower_bounds(labels, fall, low):
     low[~known] = -np.inf
 
 
+def least_changes(drop, lift, length, radius, start, fall):
+    """For clusters a from ``start`` on: least of ``lift[k] - drop[a, k] - radius[a] length[k]`` over other centres k,
+    less its rounding; -inf where nothing is known. ``drop`` (m, K) holds the products of a's centre with k's step."""
+    some = np.arange(start, start + drop.shape[0])
+    with np.errstate(invalid="ignore"):
+        spread = np.outer(radius[some], length)
+        change = lift - drop - spread
+        change -= 1e-12 * (np.abs(lift) + np.abs(drop) + spread)
+    change[some - start, some] = np.inf
+    least = change.min(axis=1)
+    fall[some] = np.where(np.isfinite(least), least, -np.inf)
+
+
 def relabel(rank, labels):
     """Replace every label by its rank."""
     labels[:] = rank[labels]
