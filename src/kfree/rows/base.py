@@ -143,8 +143,8 @@ class Rows(ABC):
         left: Array,
         close: Array,
     ) -> tuple[int, int]:
-        """Fill ``cost`` with ``factor`` times the squared distances of a span from the means in ``labels``, and list the
-        rows whose nearest centre is not settled by ``low`` and those near their threshold; returns how many."""
+        """Fill ``cost`` with ``factor`` times the squared distances of a span from the means in ``labels``; list rows
+        whose nearest centre is not settled by ``low`` and rows near their threshold, and return how many."""
         cost[:] = factor * self.distance(span, labels, mean)
         return (
             kernels().unsettled(cost, base, size, low, left),
