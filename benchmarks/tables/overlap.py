@@ -1,6 +1,9 @@
 """Overlapping clusters and real data: speed against pdc-dp-means, agreement against the best prototype."""
 
+import numpy as np
+
 from benchmarks import data
+from benchmarks.measure import nmi
 from benchmarks.report import Mark, Table
 from benchmarks.tables.convergence import dense_lines
 from benchmarks.workloads import QUICK_ROWS, Case, lambda_for, make_case
@@ -36,7 +39,7 @@ HEADER = [
     "K",
     "NMI",
     "objective / kfree's",
-    "best NMI known",
+    "NMI to reach",
 ]
 TEXT = (
     "The same comparison where clusters overlap, differ in size, have heavy tails or outliers, and on real data. A "
@@ -47,9 +50,21 @@ NOTES = [
     "is scaled to unit variance; 1 % of rows uniform over a box twice as wide as the data, left out of NMI.",
     "Real sets: pendigits / 25, letter standardised, hipc_flow arcsinh(x / 150), 20 000 MNIST digits by 50 principal "
     "components, 100 000 skin pixels (two classes; lam for 20 clusters, KMeans with 20).",
-    "Best NMI known: the best column of the prototype's table (batch, delayed, serial, KMeans at batch's K, full "
-    "search); its synthetic sets are of the same kind, not the same numbers.",
+    "NMI to reach: the best column of the prototype's table (batch, delayed, serial, KMeans at batch's K, full "
+    "search). Its synthetic sets are of the same kind, not the same numbers: there it is no more than what rows given "
+    "to the nearest of the true means would have on this draw.",
 ]
+
+
+def to_reach(case):
+    """The best NMI of the prototype; of generated clusters no more than their true means have."""
+    if case.name not in SYNTHETIC:
+        return BEST[case.name]
+    known = np.flatnonzero(case.truth >= 0)
+    X, truth = case.X[known], case.truth[known]
+    means = np.stack([X[truth == k].mean(axis=0) for k in np.unique(truth)])
+    nearest = ((means**2).sum(axis=1) - 2 * X @ means.T).argmin(axis=1)
+    return min(BEST[case.name], nmi(truth, nearest))
 
 
 def cases(settings):
@@ -69,9 +84,10 @@ def make(settings):
     for case in cases(settings):
         new = dense_lines(case, lambda_for(case.X, case.k), settings)
         faster += [row[4] for row in new if row[2] == "pdc-dp-means"]
-        gaps.append(new[0][7] - BEST[case.name])
-        rows += [[*row, BEST[case.name] if row is new[0] else ""] for row in new]
-    marks = [Mark("NMI minus the best known, least", min(gaps), -0.01)]
+        best = to_reach(case)
+        gaps.append(new[0][7] - best)
+        rows += [[*row, best if row is new[0] else ""] for row in new]
+    marks = [Mark("NMI minus the NMI to reach, least", min(gaps), -0.01)]
     if faster:
         marks.insert(0, Mark("times faster than pdc-dp-means, least", min(faster), 1.0))
     missing = [name for name in REAL if not data.has(name)]
