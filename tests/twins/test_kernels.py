@@ -372,6 +372,17 @@ def test_labels_and_bounds_follow_as_in_their_twins(seed, m):
     assert (both[0][1][labels >= 3] == -np.inf).all()
 
 
+@given(st.lists(st.integers(0, 2**13), max_size=30), st.lists(st.integers(0, 2**13), min_size=1, max_size=6))
+def test_rows_of_wanted_content_are_found(hashes, wanted):
+    hashes, wanted = np.array(hashes + wanted, np.uint64), np.sort(np.array(wanted, np.uint64))
+    found = []
+    for module in (compiled, reference):
+        rows = np.empty(hashes.size, np.intp)
+        found.append(rows[: module.find_content(hashes, wanted, rows)])
+    assert_array_equal(*found)
+    assert set(hashes[found[0]]) == set(wanted)
+
+
 @given(seed=st.integers(0, 2**20), K=st.integers(2, 9), hole=st.sampled_from([0.0, np.nan, np.inf, -np.inf]))
 def test_least_changes_are_those_of_their_twin(seed, K, hole):
     rng = np.random.default_rng(seed)

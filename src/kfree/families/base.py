@@ -62,8 +62,11 @@ class Affine:
     def reach(self) -> Array:
         """Largest 2-norm and largest entry of the coefficients: with the row's, they bound every product."""
         size = np.abs(self.coef)
-        size[size > -MINUS_INF / 2] = 0.0  # stand-ins for infinity: a row that meets one is far beyond any bound
-        return np.array([np.sqrt((size * size).sum(axis=1).max(initial=0.0)), size.max(initial=0.0)])
+        largest = size.max(initial=0.0)
+        if not largest <= -MINUS_INF / 2:  # stand-ins for infinity: a row that meets one is far beyond any bound
+            size[size > -MINUS_INF / 2] = 0.0
+            largest = size.max(initial=0.0)
+        return np.array([np.sqrt(np.einsum("kj,kj->k", size, size).max(initial=0.0)), largest])
 
     def transposed(self, dtype: Any, multiple: int) -> tuple[Array, Array]:
         """Coefficients with columns outside, (p, K), and offsets; centres padded with ones that are never nearest."""

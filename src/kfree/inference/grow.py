@@ -65,7 +65,7 @@ def grow(
 def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[Grown, Info]:
     weight = table.rows.total_weight()
     sums = assign(table, state.centres, memory, growth.lam)
-    K = int((sums.mass > 0).sum())
+    K = int(np.count_nonzero(sums.mass > 0))
     objective = penalised(table, state.centres, sums, growth.lam)
     changed = sums.changed / weight
     openers = np.empty(0, np.intp)
@@ -83,9 +83,11 @@ def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[G
 def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
     """The objective of an assignment: costs, the prior's share, and lam for every cluster that holds weight."""
     held = sums.mass > 0
+    penalty = lam * np.count_nonzero(held) if np.isfinite(lam) else 0.0
+    if not table.geometry.eta:
+        return float(sums.cost + penalty)
     prior = float(table.geometry.prior_costs(centres.mean, centres.affine)[held].sum())
-    penalty = lam * held.sum() if np.isfinite(lam) else 0.0
-    return sums.cost + prior + float(penalty)
+    return float(sums.cost + prior + penalty)
 
 
 def rounding_scale(table: Table, centres: Centres, sums: Sums) -> float:
@@ -163,8 +165,8 @@ def _open(table: Table, memory: Memory, openers: Array, K: int) -> tuple[Array, 
 
 def copies_of(table: Table, rows: Array) -> list[Array]:
     """For each of some rows the indices of all rows with the same content."""
-    wanted = np.sort(table.hashes[rows])
-    hits = np.flatnonzero(wanted[np.minimum(np.searchsorted(wanted, table.hashes), wanted.size - 1)] == table.hashes)
+    hits = np.empty(table.n, np.intp)
+    hits = hits[: kernels().find_content(table.hashes, np.sort(table.hashes[rows]), hits)]
     by_hash = hits[np.argsort(table.hashes[hits], kind="stable")]
     edges = table.hashes[by_hash]
     out = []

@@ -1,7 +1,7 @@
 """Compiled kernels (numba). See ``kfree.kernels.reference`` for what each computes."""
 
 from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_segments, three_least
-from kfree.kernels.compiled.content import farthest, hash_csr, hash_dense
+from kfree.kernels.compiled.content import farthest, find_content, hash_csr, hash_dense
 from kfree.kernels.compiled.decide import (
     least_changes,
     lower_bounds,
@@ -38,6 +38,7 @@ __all__ = [
     "distance_csr",
     "distance_dense",
     "farthest",
+    "find_content",
     "find_slots",
     "fold_in",
     "gain_of_seeds",

@@ -60,3 +60,19 @@ def farthest(cost, unit, alone, lam, labels, hashes, rows, excess):  # noqa: D10
         if e > excess[k] or (e == excess[k] and rows[k] >= 0 and hashes[i] < hashes[rows[k]]):
             excess[k] = e
             rows[k] = i
+
+
+@njit(nogil=True, cache=True)
+def find_content(hashes, wanted, rows):  # noqa: D103
+    # nearly all rows are none of them: twelve bits of the hash tell
+    likely = np.zeros(4096, np.bool_)
+    for h in wanted:
+        likely[h & np.uint64(4095)] = True
+    count = 0
+    for i in range(hashes.shape[0]):
+        if likely[hashes[i] & np.uint64(4095)]:
+            place = np.searchsorted(wanted, hashes[i])
+            if place < wanted.shape[0] and wanted[place] == hashes[i]:
+                rows[count] = i
+                count += 1
+    return count

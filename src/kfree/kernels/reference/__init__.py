@@ -1,7 +1,7 @@
 """Reference kernels: numpy only, written to be read. The compiled twins must agree with them."""
 
 from kfree.kernels.reference.between import lower_medians, rows_of_pairs, sort_segments, three_least
-from kfree.kernels.reference.content import farthest, hash_csr, hash_dense
+from kfree.kernels.reference.content import farthest, find_content, hash_csr, hash_dense
 from kfree.kernels.reference.decide import (
     least_changes,
     lower_bounds,
@@ -38,6 +38,7 @@ __all__ = [
     "distance_csr",
     "distance_dense",
     "farthest",
+    "find_content",
     "find_slots",
     "fold_in",
     "gain_of_seeds",

@@ -38,3 +38,10 @@ def farthest(cost, unit, alone, lam, labels, hashes, rows, excess):
     for i in np.lexsort((-np.arange(e.size), ~hashes, e)):
         if e[i] > 0:
             rows[labels[i]], excess[labels[i]] = i, e[i]
+
+
+def find_content(hashes, wanted, rows):
+    """List the rows whose hash is one of ``wanted`` (ascending); returns how many."""
+    found = np.flatnonzero(np.isin(hashes, wanted))
+    rows[: found.size] = found
+    return found.size
