@@ -1,6 +1,7 @@
 """Compiled kernels (numba). See ``kfree.kernels.reference`` for what each computes."""
 
 from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_segments, three_least
+from kfree.kernels.compiled.closing import close_documents, close_words
 from kfree.kernels.compiled.content import farthest, hash_csr, hash_dense
 from kfree.kernels.compiled.decide import lower_bounds, near_threshold, open_decisions, relabel, unsettled
 from kfree.kernels.compiled.dip import dip
@@ -26,6 +27,8 @@ __all__ = [
     "add_csr",
     "add_dense",
     "arrange",
+    "close_documents",
+    "close_words",
     "count_labels",
     "dip",
     "distance_csr",
