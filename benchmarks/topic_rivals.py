@@ -40,9 +40,9 @@ def tomotopy_model(kind, X, seed=0, **options):
     return model
 
 
-def tomotopy_lda(X, K, seed, sweeps):
+def tomotopy_lda(X, K, seed, sweeps, eta=ETA):
     """Topics (K, V) and dominant topics of the documents."""
-    model = tomotopy_model("LDAModel", X, seed, k=K, alpha=0.1, eta=ETA)
+    model = tomotopy_model("LDAModel", X, seed, k=K, alpha=0.1, eta=eta)
     sweep(model, sweeps)
     return _topics(model, K, X.shape[1]), np.array([np.argmax(doc.get_topic_dist()) for doc in model.docs])
 

@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
+from kfree.inference.topics.soft import Soft
 from kfree.rows import Documents
 
 NONE = np.empty(0)
@@ -31,6 +32,22 @@ def random_documents(rng, D=None, V=None, weighted=False, empty=True):
         table[table.sum(axis=1) == 0, rng.integers(0, V)] = 1
     weight = rng.integers(1, 4, D).astype(float) if weighted else NONE
     return Documents(sp.csr_matrix(table.astype(float)), weight)
+
+
+def table_of(documents):
+    return sp.csr_matrix(documents.cells, shape=(documents.n, documents.p)).toarray()
+
+
+def random_soft(rng, documents, G):
+    width = -(-G // 16) * 16
+    shares, words = np.zeros((documents.n, width), np.float32), np.zeros((documents.p, width), np.float32)
+    shares[:, :G] = rng.dirichlet(np.ones(G), documents.n) * documents.length[:, None]
+    words[:, :G] = rng.dirichlet(np.ones(G), documents.p) * documents.word_totals[:, None]
+    return Soft(shares, words, G)
+
+
+def tiny(table):
+    return Documents(sp.csr_matrix(np.array(table, float)), NONE)
 
 
 def x_log_x(y):

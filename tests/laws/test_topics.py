@@ -21,25 +21,23 @@ from kfree.inference.topics.soft import Prior, Soft, soft_pass, topic_means
 from kfree.inference.topics.structure import look_for_structure
 from kfree.rows import Documents, set_span_threads
 from kfree.rows import documents as documents_module
-from topic_data import NONE, SlowHDP, planted, random_documents, structureless, x_log_x
+from topic_data import (
+    NONE,
+    SlowHDP,
+    planted,
+    random_documents,
+    random_soft,
+    structureless,
+    table_of,
+    tiny,
+    x_log_x,
+)
 
 SEEDS = st.integers(0, 2**20)
 
 
-def table_of(documents):
-    return sp.csr_matrix(documents.cells, shape=(documents.n, documents.p)).toarray()
-
-
 def charges_of(rng, documents, mix):
     return Charges(mix, rng.random(documents.n) + 0.1, float(3 * rng.random()), rng.random(documents.p) + 0.05)
-
-
-def random_soft(rng, documents, G):
-    width = -(-G // 16) * 16
-    shares, words = np.zeros((documents.n, width), np.float32), np.zeros((documents.p, width), np.float32)
-    shares[:, :G] = rng.dirichlet(np.ones(G), documents.n) * documents.length[:, None]
-    words[:, :G] = rng.dirichlet(np.ones(G), documents.p) * documents.word_totals[:, None]
-    return Soft(shares, words, G)
 
 
 # Soft passes
@@ -193,10 +191,6 @@ def partitions(n):
 
 def least(documents, charges):
     return min(slow_objective(documents, labels, charges) for labels in partitions(documents.data.size))
-
-
-def tiny(table):
-    return Documents(sp.csr_matrix(np.array(table, float)), NONE)
 
 
 def test_special_cases_of_the_two_prices():

@@ -45,6 +45,26 @@ def test_soft_passes_equal_their_twins(seed, G):
         assert_allclose(mine[0], theirs[0], rtol=2e-5)
 
 
+@given(SEEDS, st.sampled_from([1, 3, 16, 17, 40]), st.sampled_from([None, 0.6]))
+def test_closing_passes_equal_their_twins(seed, G, mix):
+    rng = np.random.default_rng(seed)
+    documents = random_documents(rng, D=rng.integers(1, 30))
+    pseudo, scale = np.full(documents.p, 0.05, np.float32), np.zeros(padded(rng, 1, G).shape[1], np.float32)
+    scale[:G] = 1 / (5 + rng.random(G))
+    topics, share = (padded(rng, documents.p, G) + pseudo[:, None]) * scale, padded(rng, documents.n, G)
+    least = np.float32(1e-4)
+    weight, burst = rng.random(documents.n).astype(np.float32), np.float32(rng.choice([0.0, 0.4, 1.0]))
+    tail = (topics, share, weight, pseudo, scale, least, mix and np.float32(mix), burst)
+    for block in documents.blocks:
+        out = [*(np.empty(block.data.size, np.float32) for _ in range(2)), np.ones_like(share)]
+        (mine, _), (theirs, _) = both("close_documents", (block.data, block.rows, block.indptr, *tail), out)
+        for a, b in zip(mine, theirs):
+            assert_allclose(a, b, rtol=5e-4)
+        inputs = (*mine[:2], block.rows, block.indptr, 0, documents.p, *tail)
+        (mine, _), (theirs, _) = both("close_words", inputs, [np.ones_like(topics)])
+        assert_allclose(mine[0], theirs[0], rtol=5e-4)
+
+
 @given(SEEDS, st.sampled_from([1, 3, 16, 17, 40]), st.booleans())
 def test_the_likeliest_topic_equals_its_twin_ties_included(seed, G, ties):
     rng = np.random.default_rng(seed)

@@ -44,7 +44,8 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     where :math:`h_p` is the (smoothed) cost in nats of the words of topic p, :math:`n_j H(\theta_j)` that of saying
     which token of document j belongs to which of its topics :math:`V_j`, and G the number of topics. The default
-    search starts with too many topics, assigns softly, merges whatever lowers J, and hardens at the end.
+    search starts with too many topics, assigns softly, merges whatever lowers J, and hardens at the end. The soft
+    topics are closed by passes in which every cell is judged by the counts of the others.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Topics to start from; "auto": ``0.15 sqrt(number of tokens)``, at most a quarter of the documents. With
         ``search="paper"``, 1 starts from a single topic as the papers do.
     components : {"soft", "hard"}, default="soft"
-        Whether ``components_`` come from the soft or the hard counts; hard ones share more of their top words.
+        Whether ``components_`` come from the soft counts after the closing passes or from the hard labels, which are
+        less coherent and predict a little worse.
     smoothing : float or "auto", default="auto"
         Pseudo-tokens of every topic, spread evenly over the vocabulary; "auto": 0.05 for each word.
     max_iter : int, default=100
@@ -96,7 +98,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         J of the first labels and after each hard pass; never rises.
     soft_trace_ : array (passes, 3)
         Inverse temperature, number of topics and free energy of each soft pass; the last never rises as long as the
-        first two stay the same.
+        first two stay the same. Closing passes lower no such energy and are not in it.
     structure_ : tuple (strength, chance, found) or None
         Largest singular value of the standardised residuals of the corpus, that of the same tokens dealt at random,
         and whether the first stands out. If not, there is one topic, with a warning. None if it was not asked.
@@ -119,7 +121,8 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
        mixture models, Sections 4 and 5.
     .. [2] Kulis & Jordan (2012), Revisiting k-means: new algorithms via Bayesian nonparametrics, Algorithm 2.
     .. [3] Hofmann (1999), Probabilistic latent semantic analysis (tempered EM).
-    .. [4] Jiang, Sra & Kulis (2017), Combinatorial topic models using small-variance asymptotics.
+    .. [4] Asuncion, Welling, Smyth & Teh (2009), On smoothing and inference for topic models (collapsed updates).
+    .. [5] Jiang, Sra & Kulis (2017), Combinatorial topic models using small-variance asymptotics.
 
     Examples
     --------
@@ -403,7 +406,8 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         def report(phase: str, count: int, info: Info) -> None:
             what = "objective" if phase in ("hard", "paper") else "free energy"
-            print(f"[HDPTopics] {phase}, pass {count}: {info.n_clusters} topics, {what} {info.objective:.6g}")
+            value = "" if phase == "close" else f", {what} {info.objective:.6g}"
+            print(f"[HDPTopics] {phase}, pass {count}: {info.n_clusters} topics{value}")
 
         return report
 

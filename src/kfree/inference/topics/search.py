@@ -1,4 +1,4 @@
-"""The search for topics: seed, soft passes, merges, melting, hardening."""
+"""The search for topics: seed, soft passes, merges, melting, closing, hardening."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.loop import Budget
+from kfree.inference.topics.closing import close
 from kfree.inference.topics.hard import Charges, Counts, harden, label_cells
 from kfree.inference.topics.merge import merge_topics
 from kfree.inference.topics.seed import choose_seeds, seeded
@@ -104,7 +105,8 @@ def search(
     """The whole search from soft counts ``start``; the topics of ``prior.base`` stay first and in their order."""
     soft_trace: list[Step] = []
     soft = soft_topics(documents, start, prior, charges, target, budget, soft_trace)
-    counts = topic_counts(soft, prior)
+    closed, closing = close(documents, soft, prior, budget)
+    counts = topic_counts(closed, prior)
     fixed = prior.base.shape[1]
     order = np.concatenate([np.arange(fixed), fixed + np.argsort(-counts[:, fixed:].sum(axis=0), kind="stable")])
     place = np.argsort(order)
@@ -116,5 +118,5 @@ def search(
         outcome = harden(documents, labels, soft.G, charges, prior.base, budget, tol, max_iter)
     state = outcome.state
     words = np.ascontiguousarray(counts[:, order].T)
-    n_iter = len(soft_trace) + len(outcome.trace) - 1
+    n_iter = len(soft_trace) + closing + len(outcome.trace) - 1
     return Fitted(words, state.labels, state.counts, outcome.trace, soft_trace, n_iter, outcome.converged)

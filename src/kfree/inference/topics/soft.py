@@ -99,14 +99,20 @@ def soft_pass(documents: Documents, soft: Soft, prior: Prior, beta: float) -> tu
     return Soft(total, words, G), free_energy
 
 
+def word_mass(documents: Documents, soft: Soft, prior: Prior) -> Array:
+    """Tokens and pseudo-tokens of each topic, (G,)."""
+    G, spans = soft.G, documents.word_spans
+    mass = sum(documents.each(lambda s: soft.words[s, :G].sum(axis=0, dtype=np.float64), spans, soft.words.size))
+    mass = mass + prior.pseudo.sum()
+    mass[: prior.base.shape[1]] += prior.base.sum(axis=0)
+    return mass
+
+
 def _topic_powers(documents: Documents, soft: Soft, prior: Prior, beta: float) -> tuple[Array, float]:
     """mu^beta (V, width) float32, and sum of e log mu."""
     G, K = soft.G, prior.base.shape[1]
     spans = documents.word_spans
-    mass = sum(documents.each(lambda s: soft.words[s, :G].sum(axis=0, dtype=np.float64), spans, soft.words.size))
-    mass = mass + prior.pseudo.sum()
-    mass[:K] += prior.base.sum(axis=0)
-    scale, topics = (1.0 / mass).astype(np.float32), np.zeros_like(soft.words)
+    scale, topics = (1.0 / word_mass(documents, soft, prior)).astype(np.float32), np.zeros_like(soft.words)
 
     def of_words(span: slice) -> float:
         mean = soft.words[span, :G] + prior.pseudo[span, None].astype(np.float32)

@@ -1,6 +1,7 @@
 """Compiled kernels (numba). See ``kfree.kernels.reference`` for what each computes."""
 
 from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_segments, three_least
+from kfree.kernels.compiled.closing import close_documents, close_words
 from kfree.kernels.compiled.content import farthest, find_content, hash_csr, hash_dense
 from kfree.kernels.compiled.decide import (
     least_changes,
@@ -33,6 +34,8 @@ __all__ = [
     "add_csr",
     "add_dense",
     "arrange",
+    "close_documents",
+    "close_words",
     "count_labels",
     "dip",
     "distance_csr",

@@ -1,6 +1,7 @@
 """Reference kernels: numpy only, written to be read. The compiled twins must agree with them."""
 
 from kfree.kernels.reference.between import lower_medians, rows_of_pairs, sort_segments, three_least
+from kfree.kernels.reference.closing import close_documents, close_words
 from kfree.kernels.reference.content import farthest, find_content, hash_csr, hash_dense
 from kfree.kernels.reference.decide import (
     least_changes,
@@ -33,6 +34,8 @@ __all__ = [
     "add_csr",
     "add_dense",
     "arrange",
+    "close_documents",
+    "close_words",
     "count_labels",
     "dip",
     "distance_csr",
