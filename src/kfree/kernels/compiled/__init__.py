@@ -4,6 +4,8 @@ from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_se
 from kfree.kernels.compiled.content import farthest, hash_csr, hash_dense
 from kfree.kernels.compiled.decide import lower_bounds, near_threshold, open_decisions, relabel, unsettled
 from kfree.kernels.compiled.dip import dip
+from kfree.kernels.compiled.feature_collapsed import collapsed_rows, rebuild
+from kfree.kernels.compiled.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.compiled.location import place_documents
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
@@ -26,6 +28,8 @@ __all__ = [
     "add_csr",
     "add_dense",
     "arrange",
+    "best_rows",
+    "collapsed_rows",
     "count_labels",
     "dip",
     "distance_csr",
@@ -52,15 +56,19 @@ __all__ = [
     "paper_cells",
     "paper_clusters",
     "place_documents",
+    "rebuild",
     "relabel",
     "rows_of_pairs",
     "share_gains",
     "soft_documents",
     "soft_words",
+    "solve_means",
     "sort_segments",
+    "sweep_rows",
     "tally",
     "tally_dense",
     "three_least",
     "unsettled",
     "visit_rows",
+    "walk_rows",
 ]
