@@ -43,6 +43,8 @@ def collapsed_pass(table: Table, X: Array, state: State, lam: float, rule: Rule)
 def run_collapsed(table: Table, state: State, lam: float, rule: Rule, max_iter: int, budget: Budget) -> Run:
     """Passes until nothing changes."""
     X = np.ascontiguousarray(table.dense(slice(0, table.n)))
+    if not state.Z.any(axis=0).all():
+        state = settle(table, state.Z)  # empty columns have no inverse
     trace: list[float] = []
     for count in range(1, max_iter + 1):
         if budget.spent:

@@ -12,13 +12,17 @@ from kfree.inference.features.collapsed import run_collapsed
 from kfree.inference.features.model import Means, State, empty_state, settle, solve
 from kfree.inference.features.moves import Search, chain, close, improve, polish, with_seed
 from kfree.inference.features.refine import Run, refine
-from kfree.inference.features.rows import Rule, allocate
+from kfree.inference.features.rows import MOST_EXHAUSTIVE, Rule, allocate
 from kfree.inference.features.seed import Seeding, seed_fixed, seed_greedy
 from kfree.inference.features.table import Table
 from kfree.inference.loop import Budget
 
 #: Rows and entries above which moves are tried on a sample first, and the least rows of that.
 SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_ROWS = 4096, 400_000, 512
+#: Nodes of the sphere decoder while moves are tried; what they end in is settled with all that were asked for.
+SEARCH_NODES = 500
+#: Objectives that differ by less than this share of the sum of squares are equal.
+SAME = 1e-10
 #: Searches of the sample that are brought to the whole table.
 BROUGHT = 3
 
@@ -45,8 +49,8 @@ class Plan(NamedTuple):
     start: tuple[Array, Array | None] | None = None  # Z, and means if given
 
     def search(self, lam: float = np.inf) -> Search:
-        """The settings of the moves."""
-        return Search(self.rule, self.max_iter, lam)
+        """The settings of the moves: many trials, so the decoder gets less time for each."""
+        return Search(self.rule._replace(nodes=min(self.rule.nodes, SEARCH_NODES)), self.max_iter, lam)
 
 
 class Fitted(NamedTuple):
@@ -139,9 +143,9 @@ def priced_restart(
             return _in_order(table, Z, means, plan, rng, lam, budget)
         if plan.algorithm == "collapsed":
             return _collapsed(table, Z, plan, rng, lam, budget)
-        run = run_bp(table, Z, means, lam, plan.rule, plan.max_iter, budget)
+        run = run_bp(table, Z, means, lam, search.rule, plan.max_iter, budget)
         run = polish(table, run.state, search, budget)
-        return close(table, chain(table, run, search, rng, budget), search, budget)
+        return chain(table, run, search, rng, budget)
 
     return _timed(table, search, call)
 
@@ -171,8 +175,14 @@ def _collapsed(table: Table, Z: Array, plan: Plan, rng: np.random.Generator, lam
     return run._replace(state=run.state._replace(Z=np.ascontiguousarray(run.state.Z[place])))
 
 
-def _best(found: list[tuple[Run, Restart]]) -> int:
-    return int(np.argmin([restart.objective for _, restart in found]))
+def _first_best(runs: list[Run], search: Search, table: Table) -> Run:
+    """The best run. Of equivalent ones (the same but for rounding) that with the fewest bits, then the first: so
+    neither units nor threads choose."""
+    values = [search.objective(run.state) for run in runs]
+    least = min(values)
+    equal = [run for run, value in zip(runs, values) if value <= least + SAME * (abs(least) + table.total)]
+    bits = [float(table.weight @ run.state.Z.sum(axis=1, dtype=np.float64)) for run in equal]
+    return next(run for run, count in zip(equal, bits) if count <= min(bits) * (1.0 + SAME))
 
 
 def _brought(found: list[tuple[Run, Restart]]) -> list[Run]:
@@ -207,15 +217,24 @@ def fit_fixed(
     found = spread(fixed_restart, arguments)
     restarts = [restart for _, restart in found]
     if sample is None:
-        return Fitted(found[_best(found)][0], restarts)
+        best = _first_best([run for run, _ in found], plan.search(), table)
+        return Fitted(best if plan.algorithm == "paper" else _settled(table, best, plan, budget), restarts)
     whole = []
     for run in _brought(found):
-        Z = allocate(table, run.state.means, plan.rule)[0]
+        Z = allocate(table, run.state.means, plan.search().rule)[0]
         whole.append(refine(table, Z, run.state.means, plan.rule, plan.max_iter, budget))
     if warm is not None:  # on the whole table, so that its inertia never exceeds that of fewer features
         rng = np.random.default_rng(seeds[-1])
         whole.append(refine(table, *with_seed(table, warm, rng), plan.rule, plan.max_iter, budget))
-    return Fitted(min(whole, key=lambda run: run.state.inertia), restarts)
+    return Fitted(_first_best(whole, plan.search(), table), restarts)
+
+
+def _settled(table: Table, run: Run, plan: Plan, budget: Budget) -> Run:
+    """The end of a chain once more, with rows searched as the user asked; K-features must not find anything."""
+    if run.state.K <= MOST_EXHAUSTIVE and plan.rule.exact:
+        return run
+    last = refine(table, run.state.Z, run.state.means, plan.rule, plan.max_iter, budget)
+    return Run(last.state, run.trace + last.trace, last.converged)
 
 
 def fit_priced(
@@ -233,17 +252,20 @@ def fit_priced(
         sample = sample_rows(table, np.random.default_rng(seeds[-1]))
     small = table if sample is None else table.take(sample)
     price = lam * small.mass / table.mass
-    search = plan.search(lam)
-    arguments = [(small, price, plan, i, seed, budget) for i, seed in enumerate(seeds[:-1])]
-    found = spread(priced_restart, arguments)
+    found = spread(priced_restart, [(small, price, plan, i, seed, budget) for i, seed in enumerate(seeds[:-1])])
     restarts = [restart for _, restart in found]
-    whole = [found[_best(found)][0]] if sample is None else []
-    for run in _brought(found) if sample is not None else []:
-        Z = allocate(table, run.state.means, plan.rule)[0]
-        whole.append(close(table, Run(settle(table, Z), [], True), search, budget))
-    if known is not None and plan.algorithm == "extended":
-        whole.append(close(table, Run(known, [search.objective(known)], True), search, budget))
+    if plan.algorithm != "extended":
+        return Fitted(_first_best([run for run, _ in found], plan.search(lam), table), restarts)
+    search = plan.search(lam)._replace(rule=plan.rule)
+    if sample is None:
+        starts = [_first_best([run for run, _ in found], search, table)]
+    else:
+        rows = [allocate(table, run.state.means, plan.search().rule)[0] for run in _brought(found)]
+        starts = [Run(settle(table, Z), [], True) for Z in rows]
+    starts += [Run(known, [search.objective(known)], True)] if known is not None else []
     nothing = empty_state(table)
-    if search.objective(nothing) <= min(search.objective(run.state) for run in whole):
-        whole = [Run(nothing, [nothing.inertia], True)] if plan.algorithm == "extended" else whole
-    return Fitted(min(whole, key=lambda run: search.objective(run.state)), restarts)
+    starts.append(Run(nothing, [nothing.inertia], True))
+    best = _first_best(starts, search, table)
+    whole = [close(table, run, search, budget) for run in (starts[:-1] if sample is not None else [best])]
+    whole.append(starts[-1])
+    return Fitted(_first_best(whole, search, table), restarts)

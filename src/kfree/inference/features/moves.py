@@ -7,7 +7,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.features.bp import run_bp
 from kfree.inference.features.collapsed import run_collapsed
-from kfree.inference.features.model import Means, State, residual_squares, settle, solve
+from kfree.inference.features.model import Means, State, residual_squares, settle, settle_with_reseeds, solve
 from kfree.inference.features.refine import Run, refine
 from kfree.inference.features.rows import Rule
 from kfree.inference.features.seed import Seeding, add_feature, draw_row
@@ -79,13 +79,16 @@ def prune(table: Table, state: State, lam: float) -> State:
 
 def polish(table: Table, state: State, search: Search, budget: Budget) -> Run:
     """Single rows with the means solved for, then (with a price) features that do not pay; until neither helps."""
-    run = Run(state, [search.objective(state)], True)
+    run, K = Run(state, [search.objective(state)], True), state.K
     while table.n <= POLISH_ROWS:
         run = _then(run, run_collapsed(table, run.state, search.lam, search.rule, search.max_iter, budget))
         kept = prune(table, run.state, search.lam) if search.lam < np.inf else run.state
         if kept.K == run.state.K or budget.spent:
             break
         run = _then(run, Run(kept, [search.objective(kept)], True))
+    if search.lam == np.inf and run.state.K < K:  # columns that became dependent are owed
+        padded = np.concatenate([run.state.Z, np.zeros((table.n, K - run.state.K), np.uint8)], axis=1)
+        run = run._replace(state=settle_with_reseeds(table, padded))
     return run
 
 
