@@ -146,3 +146,40 @@ def test_collapsed_visits_equal_least_squares_candidate_by_candidate(exact, seed
     if found[1] != 2:
         for ours, theirs in zip(state, twin):
             assert_allclose(ours, theirs, atol=1e-7)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@given(SEEDS, st.integers(1, 5), st.sampled_from([1, 2, 50]))
+def test_whole_runs_equal_their_twins(exact, seed, K, passes):
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(20, 4)), rng.uniform(0.5, 2, size=20)
+    Z, A = rng.integers(2, size=(20, K), dtype=np.uint8), rng.normal(size=(K, 4))
+    results = []
+    for kernels in (compiled, reference):
+        z, a, trace = Z.copy(), A.copy(), np.zeros(passes)
+        done = kernels.run_features(X, w, (X**2).sum(axis=1), exact, 10**6, False, z, a, trace)
+        results.append((done, z, a, trace))
+    (done, z, a, trace), (other, y, b, values) = results
+    assert done == other
+    assert_array_equal(z, y)
+    assert_allclose(a, b, atol=1e-9)
+    assert_allclose(trace, values, atol=1e-9)
+
+
+@given(SEEDS, st.integers(0, 4), st.booleans())
+def test_seeds_equal_their_twins(seed, K, nothing):
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(15, 3)), rng.uniform(0.5, 2, size=15)
+    Z, A = rng.integers(2, size=(15, K), dtype=np.uint8), rng.normal(size=(K, 3))
+    left, uniform = ((X - Z @ A) ** 2).sum(axis=1), rng.random()
+    results = []
+    for kernels in (compiled, reference):
+        out = left.copy(), np.empty(3), np.empty(15, np.uint8)
+        row = kernels.seed_feature(X, w, Z, A, uniform, 1e9 if nothing else 0.0, *out)
+        results.append((row, *out))
+    (row, *ours), (other, *theirs) = results
+    assert row == other
+    for a, b in zip(ours, theirs):
+        assert_allclose(a, b, atol=1e-12)
+    new = np.column_stack([Z, ours[2]]).astype(float) @ np.vstack([A, ours[1]])
+    assert_allclose(((X - new) ** 2).sum(axis=1), ours[0], atol=1e-12)

@@ -42,7 +42,7 @@ def collapsed_pass(table: Table, X: Array, state: State, lam: float, rule: Rule)
 
 def run_collapsed(table: Table, state: State, lam: float, rule: Rule, max_iter: int, budget: Budget) -> Run:
     """Passes until nothing changes."""
-    X = np.ascontiguousarray(table.dense(slice(0, table.n)))
+    X = np.require(table.dense(slice(0, table.n)), requirements=["C", "W"])
     if not state.Z.any(axis=0).all():
         state = settle(table, state.Z)  # empty columns have no inverse
     trace: list[float] = []

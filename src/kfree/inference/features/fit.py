@@ -71,7 +71,7 @@ def base_of(table: Table, plan: Plan, K: int, turn: int) -> bool:
         return plan.base
     if turn % 2:
         return False
-    mean = table.mean()
+    mean = table.mean
     return K >= 2 or bool(table.mass * (mean @ mean) > 1e-8 * table.total)
 
 
@@ -124,7 +124,7 @@ def first_state(table: Table, start: tuple[Array, Array | None]) -> tuple[Array,
 def _base_of(table: Table, Z: Array, A: Array) -> Array:
     """The intercept that goes best with given means."""
     weight = table.weight
-    return table.mean() - (weight @ Z.astype(np.float64)) @ A / table.mass
+    return table.mean - (weight @ Z.astype(np.float64)) @ A / table.mass
 
 
 def priced_restart(

@@ -10,7 +10,7 @@ from kfree.inference.features.collapsed import run_collapsed
 from kfree.inference.features.model import Means, State, residual_squares, settle, settle_with_reseeds, solve
 from kfree.inference.features.refine import Run, refine
 from kfree.inference.features.rows import Rule
-from kfree.inference.features.seed import Seeding, add_feature, draw_row
+from kfree.inference.features.seed import Seeding, add_feature
 from kfree.inference.features.table import Table
 from kfree.inference.loop import Budget
 
@@ -55,7 +55,7 @@ def without(table: Table, state: State, k: int) -> State:
 def with_seed(table: Table, state: State, rng: np.random.Generator) -> tuple[Array, Means]:
     """A drawn residual as one more feature, for all rows that it brings nearer."""
     left = residual_squares(table, state.Z, state.means)
-    seeding = add_feature(table, Seeding(state.Z, state.means, left), draw_row(table, left, rng))
+    seeding = add_feature(table, Seeding(state.Z, state.means, left), rng)
     return seeding.Z, seeding.means
 
 

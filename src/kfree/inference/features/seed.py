@@ -7,6 +7,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.features.model import NOTHING, Means, residual, residual_squares, shifted_squares
 from kfree.inference.features.table import Table
+from kfree.kernels import kernels
 
 
 class Seeding(NamedTuple):
@@ -19,41 +20,43 @@ class Seeding(NamedTuple):
 
 def no_seeds(table: Table) -> Seeding:
     """No features; the intercept, if there is one, is the mean."""
-    base = table.mean() if table.intercept else np.zeros(table.p)
+    base = table.mean if table.intercept else np.zeros(table.p)
     means = Means(np.zeros((0, table.p)), base)
     return Seeding(np.zeros((table.n, 0), np.uint8), means, shifted_squares(table, base))
 
 
 def base_seed(table: Table) -> Seeding:
     """One feature that all rows have: the mean."""
-    Z, means = np.ones((table.n, 1), np.uint8), Means(table.mean()[None], np.zeros(table.p))
+    Z, means = np.ones((table.n, 1), np.uint8), Means(table.mean[None], np.zeros(table.p))
     return Seeding(Z, means, residual_squares(table, Z, means))
 
 
-def draw_row(table: Table, left: Array, rng: np.random.Generator) -> int:
-    """A row, with probability proportional to its weighted squared residual; any row if all are fitted."""
-    mass = np.cumsum(table.weight * left)
-    if not mass[-1] > NOTHING * table.total:
-        return int(rng.integers(table.n))
-    return int(min(np.searchsorted(mass, rng.random() * mass[-1], side="right"), table.n - 1))
+def add_feature(table: Table, seeding: Seeding, rng: np.random.Generator) -> Seeding:
+    """A residual as a new mean, for all rows that it brings nearer; the rest stays as it is.
 
-
-def add_feature(table: Table, seeding: Seeding, n: int) -> Seeding:
-    """The residual of row n as a new mean, for all rows that it brings nearer; the rest stays as it is."""
+    The row is drawn with probability proportional to its weighted squared residual; any row if all are fitted.
+    """
     Z, means, left = seeding
-    r = residual(table, Z, means, n)
-    along = table.all_products(r[None])[:, 0] - means.base @ r - Z.astype(np.float64) @ (means.A @ r)
-    change = r @ r - 2.0 * along
-    column = (change < 0).astype(np.uint8)
-    left = np.maximum(left + np.where(column, change, 0.0), 0.0)
-    return Seeding(np.column_stack([Z, column]), means._replace(A=np.vstack([means.A, r])), left)
+    uniform, floor = rng.random(), NOTHING * table.total
+    if table.plain:
+        r, column, left = np.empty(table.p), np.empty(table.n, np.uint8), left.copy()
+        kernels().seed_feature(table.X, table.weight, Z, means.A, uniform, floor, left, r, column)
+    else:
+        mass = np.cumsum(table.weight * left)
+        n = np.searchsorted(mass, uniform * mass[-1], side="right") if mass[-1] > floor else int(uniform * table.n)
+        r = residual(table, Z, means, min(int(n), table.n - 1))
+        along = table.all_products(r[None])[:, 0] - means.base @ r - Z.astype(np.float64) @ (means.A @ r)
+        change = r @ r - 2.0 * along
+        column = (change < 0).astype(np.uint8)
+        left = np.maximum(left + np.where(column, change, 0.0), 0.0)
+    return Seeding(np.concatenate([Z, column[:, None]], axis=1), Means(np.vstack([means.A, r]), means.base), left)
 
 
 def seed_fixed(table: Table, K: int, base: bool, rng: np.random.Generator) -> Seeding:
     """K features; with ``base`` the first is the mean."""
     seeding = base_seed(table) if base and not table.intercept and K else no_seeds(table)
     while seeding.Z.shape[1] < K:
-        seeding = add_feature(table, seeding, draw_row(table, seeding.left, rng))
+        seeding = add_feature(table, seeding, rng)
     return seeding
 
 
@@ -65,7 +68,7 @@ def seed_greedy(table: Table, lam: float, base: bool, most: int, rng: np.random.
         if _cost(table, first, lam) < _cost(table, seeding, lam):
             seeding = first
     while seeding.Z.shape[1] < most:
-        more = add_feature(table, seeding, draw_row(table, seeding.left, rng))
+        more = add_feature(table, seeding, rng)
         if not _cost(table, more, lam) < _cost(table, seeding, lam):
             break
         seeding = more

@@ -1,6 +1,7 @@
 """The rows that features are fitted to, dense or sparse: products with means, and the sums that the solve needs."""
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from kfree.rows.threads import in_order
 
 T = TypeVar("T")
 #: Entries of the rows read at a time: few enough that a second product finds them in the cache.
-SPAN_ENTRIES = 1 << 17
+SPAN_ENTRIES = 1 << 18
 #: Entries above which threads gain more than they cost.
 _WORTH_THREADS = 400_000
 
@@ -29,6 +30,14 @@ class Table:
         self.square = np.concatenate([self._squares(span) for span in self.spans])  # (n,) squared lengths
         self.total = float(self.weight @ self.square)
         self.mass = float(self.weight.sum())
+        # rows that whole runs are compiled for (read-only ones are another type to the compiler)
+        self.plain = bool(
+            not intercept
+            and isinstance(X, np.ndarray)
+            and X.dtype == np.float64
+            and X.flags.c_contiguous
+            and X.flags.writeable
+        )
 
     @property
     def sparse(self) -> bool:
@@ -69,6 +78,7 @@ class Table:
         parts = list(self.each(lambda span: self.products(span, means)))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
+    @cached_property
     def mean(self) -> Array:
         """Weighted mean of the rows."""
         ones = np.ones((self.n, 1), np.uint8)
