@@ -4,7 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kfree.estimators import DPMeans, HDPMeans, HDPTopics, LamPath, lam_for_k, lam_path
+    from kfree.estimators import (
+        BPMeans,
+        DPMeans,
+        FeaturePath,
+        HDPMeans,
+        HDPTopics,
+        KFeatures,
+        LamPath,
+        StepwiseKFeatures,
+        lam_for_k,
+        lam_for_n_components,
+        lam_path,
+    )
     from kfree.families import (
         KL,
         Bernoulli,
@@ -22,7 +34,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "kfree.estimators": ("DPMeans", "HDPMeans", "HDPTopics", "LamPath", "lam_for_k", "lam_path"),
+    "kfree.estimators": (
+        "BPMeans",
+        "DPMeans",
+        "FeaturePath",
+        "HDPMeans",
+        "HDPTopics",
+        "KFeatures",
+        "LamPath",
+        "StepwiseKFeatures",
+        "lam_for_k",
+        "lam_for_n_components",
+        "lam_path",
+    ),
     "kfree.families": (
         "KL",
         "Bernoulli",
@@ -41,22 +65,27 @@ _WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "KL",
+    "BPMeans",
     "Bernoulli",
     "Binomial",
     "Cosine",
     "DPMeans",
     "Family",
+    "FeaturePath",
     "HDPMeans",
     "HDPTopics",
     "ItakuraSaito",
+    "KFeatures",
     "LamPath",
     "Mahalanobis",
     "NegativeBinomial",
     "Poisson",
     "Separable",
     "SquaredEuclidean",
+    "StepwiseKFeatures",
     "__version__",
     "lam_for_k",
+    "lam_for_n_components",
     "lam_path",
 ]
 

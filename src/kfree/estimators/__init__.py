@@ -1,8 +1,24 @@
 """The public classes: check, fit, publish."""
 
+from kfree.estimators._features import FeaturePath
+from kfree.estimators.bp_means import BPMeans, lam_for_n_components
 from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.hdp_means import HDPMeans
 from kfree.estimators.hdp_topics import HDPTopics
+from kfree.estimators.k_features import KFeatures
 from kfree.estimators.lam import LamPath, lam_for_k, lam_path
+from kfree.estimators.stepwise_k_features import StepwiseKFeatures
 
-__all__ = ["DPMeans", "HDPMeans", "HDPTopics", "LamPath", "lam_for_k", "lam_path"]
+__all__ = [
+    "BPMeans",
+    "DPMeans",
+    "FeaturePath",
+    "HDPMeans",
+    "HDPTopics",
+    "KFeatures",
+    "LamPath",
+    "StepwiseKFeatures",
+    "lam_for_k",
+    "lam_for_n_components",
+    "lam_path",
+]

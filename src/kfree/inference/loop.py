@@ -37,6 +37,11 @@ class Budget:
         """True once the time is used up or the user has interrupted."""
         return self.interrupted or (self._deadline is not None and time.monotonic() >= self._deadline)
 
+    @property
+    def told(self) -> bool:
+        """True if somebody listens to reports."""
+        return self._report is not None
+
     def tell(self, phase: str, count: int, info: Info) -> None:
         """Report a pass, if anybody listens."""
         if self._report is not None:

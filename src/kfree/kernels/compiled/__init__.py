@@ -12,6 +12,9 @@ from kfree.kernels.compiled.decide import (
     unsettled,
 )
 from kfree.kernels.compiled.dip import dip
+from kfree.kernels.compiled.feature_collapsed import collapsed_rows, rebuild
+from kfree.kernels.compiled.feature_runs import run_features, seed_feature
+from kfree.kernels.compiled.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.compiled.location import place_documents
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
@@ -34,8 +37,10 @@ __all__ = [
     "add_csr",
     "add_dense",
     "arrange",
+    "best_rows",
     "close_documents",
     "close_words",
+    "collapsed_rows",
     "count_labels",
     "dip",
     "distance_csr",
@@ -64,15 +69,21 @@ __all__ = [
     "paper_cells",
     "paper_clusters",
     "place_documents",
+    "rebuild",
     "relabel",
     "rows_of_pairs",
+    "run_features",
+    "seed_feature",
     "share_gains",
     "soft_documents",
     "soft_words",
+    "solve_means",
     "sort_segments",
+    "sweep_rows",
     "tally",
     "tally_dense",
     "three_least",
     "unsettled",
     "visit_rows",
+    "walk_rows",
 ]

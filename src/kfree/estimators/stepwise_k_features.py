@@ -1,0 +1,136 @@
+"""StepwiseKFeatures: binary latent features, one more at a time."""
+
+import numpy as np
+
+from kfree.estimators._checks import check_choice, check_number
+from kfree.estimators._features import _ROWS, BinaryFeatures
+from kfree.inference.features.path import Stepper, choose_lam, grow_path, survey
+from kfree.rows import set_span_threads
+
+
+class StepwiseKFeatures(BinaryFeatures):
+    r"""Binary latent features, their number found by growing: K-features for K = 1, 2, ... as long as it pays.
+
+    Minimises the objective of :class:`BPMeans`, :math:`F_K = J_K + \mathrm{lam} \cdot K`, where :math:`J_K` is the
+    least inertia of K features. The path of J_K does not depend on lam except for where it stops: it is kept as
+    ``path_`` and serves every lam.
+
+    Parameters
+    ----------
+    lam : float or "auto", default="auto"
+        Price of a feature; larger gives fewer features. "auto" takes the middle of the widest window of prices over
+        which one number of features stays best.
+    max_components : int, default=None
+        Most features to look at; None: until it no longer pays, with "auto" at most 20 and a third of the rows.
+    patience : int, default=1
+        Rises of F_K in a row after which growing stops (1 as in [1]_, which holds if J_K is convex).
+    algorithm : {"extended", "paper"}, default="extended"
+        As in :class:`KFeatures`. With both, one extra start for each K grows the solution of K - 1, so that J_K never
+        rises.
+    row, base, max_iter, max_time, random_state, n_jobs, verbose
+        As in :class:`KFeatures`.
+    n_init : int, default=3
+        Restarts for each K, besides the one that grows.
+
+    Attributes
+    ----------
+    path_ : FeaturePath
+        ``n_components``, ``inertia`` (J_K), ``objective`` (F_K), ``window`` (prices between which K is best),
+        ``components``; ``best(lam)`` and ``plot()``.
+    components_, intercept_, Z_, n_components_, counts_, lam_, lam_share_, lam_window_, inertia_, objective_,
+    explained_, objective_trace_, n_iter_, converged_
+        As in :class:`BPMeans`.
+    restarts_ : list
+        ``(objective, n_components, seconds)`` of each restart of each K; the objective is J.
+
+    References
+    ----------
+    .. [1] Broderick, Kulis & Jordan (2013), MAD-Bayes: MAP-based asymptotic derivations from Bayes, Section 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfree import StepwiseKFeatures
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(2, size=(60, 3)) @ (5 * np.eye(3, 6)) + rng.normal(size=(60, 6)) / 5
+    >>> model = StepwiseKFeatures().fit(X)
+    >>> model.n_components_
+    3
+    >>> bool((np.diff(model.path_.inertia) <= 0).all()), model.path_.best(model.lam_)
+    (True, 3)
+    """
+
+    #: Growing starts from nothing; there is no parameter for it.
+    init = "auto"
+
+    def __init__(
+        self,
+        lam="auto",
+        *,
+        max_components=None,
+        patience=1,
+        algorithm="extended",
+        row="exact",
+        base="auto",
+        n_init=3,
+        max_iter=300,
+        max_time=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.lam = lam
+        self.max_components = max_components
+        self.patience = patience
+        self.algorithm = algorithm
+        self.row = row
+        self.base = base
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Grow the number of features of the rows of X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, p)
+        y : ignored
+        sample_weight : array (n,), default=None
+            Weights of rows; rows of weight 0 are left out and get their best features afterwards.
+
+        Returns
+        -------
+        self
+        """
+        lam = self._check_lam(self.lam)
+        self._check_common(("extended", "paper"))
+        check_choice("row", self.row, _ROWS)
+        check_number("patience", self.patience, least=1, integer=True)
+        most = self.max_components
+        if most is not None:
+            check_number("max_components", most, least=1, integer=True)
+        prepared, budget = self._prepare(X, sample_weight), self._budget()
+        plan = self._plan(prepared, algorithm=self.algorithm, row=self.row)
+        choice = None
+        with set_span_threads():
+            stepper = Stepper(prepared.table, plan, self._seed(), self._spread(budget), budget)
+            if lam is None:
+                path = survey(stepper, most)
+                choice = choose_lam(path, prepared.table)
+                lam = choice.lam
+            else:
+                path = grow_path(stepper, lam, int(self.patience), most)
+            K = int(np.argmin(path.objective(lam)))
+            self._publish(prepared, path.runs[K], lam)
+            self.path_ = self._path(path, lam, prepared)
+        window = self.path_.window[K]
+        self.lam_window_ = (float(window[0]), float(window[1]))
+        self.objective_trace_ = self.objective_trace_ + lam * K
+        self.restarts_ = [restart for some in path.restarts for restart in some]
+        self._say(self.restarts_)
+        self._warn(budget, choice)
+        return self

@@ -1,0 +1,114 @@
+"""The rows that features are fitted to, dense or sparse: products with means, and the sums that the solve needs."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.families import Array
+from kfree.rows.threads import in_order
+
+T = TypeVar("T")
+#: Entries of the rows read at a time: few enough that a second product finds them in the cache.
+SPAN_ENTRIES = 1 << 18
+#: Entries above which threads gain more than they cost.
+_WORTH_THREADS = 400_000
+
+
+class Table:
+    """Rows with positive weights; ``intercept``: a mean of all rows is fitted beside the features."""
+
+    def __init__(self, X: Any, weight: Array, *, intercept: bool = False):
+        self.X, self.intercept = X, intercept
+        self.n, self.p = X.shape
+        self.weighted = bool(weight.size)
+        self.weight = weight if weight.size else np.ones(self.n)
+        size = max(64, SPAN_ENTRIES // max(self.p, 1))
+        self.spans = [slice(i, min(i + size, self.n)) for i in range(0, self.n, size)]
+        self.square = np.concatenate([self._squares(span) for span in self.spans])  # (n,) squared lengths
+        self.total = float(self.weight @ self.square)
+        self.mass = float(self.weight.sum())
+        # rows that whole runs are compiled for (read-only ones are another type to the compiler)
+        self.plain = bool(
+            not intercept
+            and isinstance(X, np.ndarray)
+            and X.dtype == np.float64
+            and X.flags.c_contiguous
+            and X.flags.writeable
+        )
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the rows are CSR."""
+        return sp.issparse(self.X)
+
+    def each(self, function: Callable[[slice], T]) -> Iterator[T]:
+        """Apply a function to every span, in parallel if there is enough to do; results in span order."""
+        return self.over(self.spans, function)
+
+    def over(self, spans: list[slice], function: Callable[[slice], T]) -> Iterator[T]:
+        """The same for spans of one's own."""
+        if len(spans) == 1 or (spans[-1].stop - spans[0].start) * self.p < _WORTH_THREADS:
+            return map(function, spans)
+        return in_order(function, spans)
+
+    def part(self, rows: slice) -> Any:
+        """Some rows in float64, as stored otherwise."""
+        part = self.X if len(self.spans) == 1 and rows == self.spans[0] else self.X[rows]
+        return part if part.dtype == np.float64 else part.astype(np.float64)
+
+    def dense(self, rows: Any) -> Array:
+        """A few rows as a dense array, float64."""
+        part = self.X[rows]
+        return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+
+    def take(self, rows: Array) -> "Table":
+        """Some rows with their weights, dense."""
+        weight = self.weight[rows] if self.weighted else np.empty(0)
+        return Table(self.dense(rows), weight, intercept=self.intercept)
+
+    def products(self, rows: slice, means: Array) -> Array:
+        """``X means'`` of some rows."""
+        return np.ascontiguousarray(self.part(rows) @ means.T)
+
+    def all_products(self, means: Array) -> Array:
+        """``X means'`` of all rows."""
+        parts = list(self.each(lambda span: self.products(span, means)))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    @cached_property
+    def mean(self) -> Array:
+        """Weighted mean of the rows."""
+        ones = np.ones((self.n, 1), np.uint8)
+        return self.sums(ones, bordered=False)[1][0] / self.mass
+
+    def sums(self, Z: Array, *, bordered: bool | None = None) -> tuple[Array, Array]:
+        """``Z'WZ`` and ``Z'WX``; with an intercept Z has a column of ones in front."""
+        bordered = self.intercept if bordered is None else bordered
+        parts = self.each(lambda span: self.part_sums(self.part(span), Z[span], span, bordered))
+        return add_up(parts)
+
+    def part_sums(self, part: Any, Z: Array, span: slice, bordered: bool) -> tuple[Array, Array]:
+        """The share of one span in ``sums``."""
+        z = Z.astype(np.float64)
+        if bordered:
+            z = np.concatenate([np.ones((z.shape[0], 1)), z], axis=1)
+        wz = z * self.weight[span, None] if self.weighted else z
+        T = (part.T @ wz).T if sp.issparse(part) else wz.T @ part
+        return wz.T @ z, np.ascontiguousarray(T)
+
+    def _squares(self, span: slice) -> Array:
+        part = self.part(span)
+        if sp.issparse(part):
+            return np.asarray(part.multiply(part).sum(axis=1)).ravel()
+        return np.einsum("ij,ij->i", part, part)
+
+
+def add_up(parts: Iterator[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Sum of pairs, in order."""
+    S, T = next(parts)
+    for s, t in parts:
+        S, T = S + s, T + t
+    return S, T

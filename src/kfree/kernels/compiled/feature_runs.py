@@ -1,0 +1,67 @@
+"""Whole runs of K-features and seeds for tables that fit the cache, where calling from Python would cost the most."""
+
+import numpy as np
+from numba import njit
+
+from kfree.kernels.compiled.features import best_rows, solve_means, sweep_rows
+
+GOING, RESTS, DEPENDENT = 0, 1, 2
+
+
+@njit(nogil=True, cache=True)
+def run_features(X, weight, square, exact, cap, solved, Z, A, trace):  # noqa: D103
+    n, K = Z.shape
+    total = np.dot(weight, square)
+    slack, cost, z = np.empty(n), np.empty(n), np.empty((n, K))
+    forced, keep, solution = np.full(K, -1, np.int8), np.zeros(K, np.bool_), np.empty_like(A)
+    for count in range(trace.shape[0]):
+        G, P = np.dot(A, A.T), np.dot(X, A.T)
+        largest = 0.0
+        for k in range(K):
+            largest = max(largest, G[k, k])
+        for i in range(n):
+            slack[i] = 1e-12 * (square[i] + largest)
+        changed = best_rows(P, G, slack, cap, Z, cost) if exact else sweep_rows(P, G, slack, Z, cost)
+        if changed == 0 and solved:
+            return count, RESTS
+        for i in range(n):
+            for k in range(K):
+                z[i, k] = Z[i, k]
+        wz = z * weight.reshape(n, 1)
+        doubt, gain = solve_means(np.dot(wz.T, z), np.dot(wz.T, X), forced, keep, solution)
+        if doubt >= 0 or not keep.all():
+            return count, DEPENDENT
+        A[:] = solution
+        solved = True
+        trace[count] = max(total - gain, 0.0)
+    return trace.shape[0], GOING
+
+
+@njit(nogil=True, cache=True)
+def seed_feature(X, weight, Z, A, uniform, floor, left, r, column):  # noqa: D103
+    n, K = Z.shape
+    mass = np.dot(weight, left)
+    chosen = min(int(uniform * n), n - 1)
+    if mass > floor:
+        target, sofar = uniform * mass, 0.0
+        chosen = n - 1
+        for i in range(n):
+            sofar += weight[i] * left[i]
+            if sofar > target:
+                chosen = i
+                break
+    r[:] = X[chosen]
+    for k in range(K):
+        if Z[chosen, k]:
+            r -= A[k]
+    along, shared = np.dot(X, r), np.dot(A, r)
+    length = np.dot(r, r)
+    for i in range(n):
+        change = length - 2.0 * along[i]
+        for k in range(K):
+            if Z[i, k]:
+                change += 2.0 * shared[k]
+        column[i] = change < 0.0
+        if column[i]:
+            left[i] = max(left[i] + change, 0.0)
+    return chosen
