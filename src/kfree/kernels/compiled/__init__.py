@@ -21,6 +21,15 @@ from kfree.kernels.compiled.sums import (
     tally_dense,
 )
 from kfree.kernels.compiled.topics import count_labels, fold_in, gain_of_seeds, mend_documents, merge_changes
+from kfree.kernels.compiled.tree import (
+    halve_dense,
+    leading_dense,
+    leading_packed,
+    mean_dense,
+    second_diag,
+    second_full,
+)
+from kfree.kernels.compiled.tree_csr import halve_csr, leading_csr, mean_csr
 
 __all__ = [
     "add_csr",
@@ -34,12 +43,19 @@ __all__ = [
     "find_slots",
     "fold_in",
     "gain_of_seeds",
+    "halve_csr",
+    "halve_dense",
     "hash_csr",
     "hash_dense",
+    "leading_csr",
+    "leading_dense",
+    "leading_packed",
     "likeliest",
     "lower_bounds",
     "lower_medians",
     "may_open",
+    "mean_csr",
+    "mean_dense",
     "measure_dense",
     "mend_documents",
     "merge_changes",
@@ -54,6 +70,8 @@ __all__ = [
     "place_documents",
     "relabel",
     "rows_of_pairs",
+    "second_diag",
+    "second_full",
     "share_gains",
     "soft_documents",
     "soft_words",
