@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array

@@ -6,6 +6,7 @@ from kfree.kernels.compiled.decide import lower_bounds, near_threshold, open_dec
 from kfree.kernels.compiled.dip import dip
 from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.compiled.location import place_documents
+from kfree.kernels.compiled.mixture import add_squares, collect, soften, weighted_scores, whitened_scores
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
 from kfree.kernels.compiled.paper import paper_cells, paper_clusters
 from kfree.kernels.compiled.soft import likeliest, soft_documents, soft_words
@@ -34,7 +35,9 @@ from kfree.kernels.compiled.tree_csr import halve_csr, leading_csr, mean_csr
 __all__ = [
     "add_csr",
     "add_dense",
+    "add_squares",
     "arrange",
+    "collect",
     "count_labels",
     "dip",
     "distance_csr",
@@ -75,10 +78,13 @@ __all__ = [
     "share_gains",
     "soft_documents",
     "soft_words",
+    "soften",
     "sort_segments",
     "tally",
     "tally_dense",
     "three_least",
     "unsettled",
     "visit_rows",
+    "weighted_scores",
+    "whitened_scores",
 ]

@@ -6,6 +6,7 @@ from kfree.kernels.reference.decide import lower_bounds, near_threshold, open_de
 from kfree.kernels.reference.dip import dip
 from kfree.kernels.reference.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.reference.location import place_documents
+from kfree.kernels.reference.mixture import add_squares, collect, soften, weighted_scores, whitened_scores
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
 from kfree.kernels.reference.paper import paper_cells, paper_clusters
 from kfree.kernels.reference.soft import likeliest, soft_documents, soft_words
@@ -34,7 +35,9 @@ from kfree.kernels.reference.tree_csr import halve_csr, leading_csr, mean_csr
 __all__ = [
     "add_csr",
     "add_dense",
+    "add_squares",
     "arrange",
+    "collect",
     "count_labels",
     "dip",
     "distance_csr",
@@ -75,10 +78,13 @@ __all__ = [
     "share_gains",
     "soft_documents",
     "soft_words",
+    "soften",
     "sort_segments",
     "tally",
     "tally_dense",
     "three_least",
     "unsettled",
     "visit_rows",
+    "weighted_scores",
+    "whitened_scores",
 ]
