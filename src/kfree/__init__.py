@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kfree.estimators import DPMeans, HDPMeans, HDPTopics, LamPath, lam_for_k, lam_path
+    from kfree.estimators import DPMeans, HDPMeans, HDPTopics, LamPath, VariationalDPMixture, lam_for_k, lam_path
     from kfree.families import (
         KL,
         Bernoulli,
@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "kfree.estimators": ("DPMeans", "HDPMeans", "HDPTopics", "LamPath", "lam_for_k", "lam_path"),
+    "kfree.estimators": (
+        "DPMeans",
+        "HDPMeans",
+        "HDPTopics",
+        "LamPath",
+        "VariationalDPMixture",
+        "lam_for_k",
+        "lam_path",
+    ),
     "kfree.families": (
         "KL",
         "Bernoulli",
@@ -55,6 +63,7 @@ __all__ = [
     "Poisson",
     "Separable",
     "SquaredEuclidean",
+    "VariationalDPMixture",
     "__version__",
     "lam_for_k",
     "lam_path",

@@ -65,6 +65,7 @@ class Conjugate(ABC):
     #: Values a row may hold.
     lower: ClassVar[float] = -np.inf
     upper: ClassVar[float] = np.inf
+    lower_open: ClassVar[bool] = False
     #: True if rows are centred and scaled first, which changes nothing but the rounding.
     continuous: ClassVar[bool] = False
     #: What to do about a value outside, the end of the error message.

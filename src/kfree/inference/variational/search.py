@@ -16,6 +16,8 @@ from kfree.rows import Tied
 _LEAST = 2.0
 # Full updates between looks at the partition.
 _CYCLES = 3
+# A split that has further to fall than this many times its last step is given up.
+_HOPELESS = 50
 # A proposal is good as long as the weight of its component has changed by no more than this share.
 _STALE = 0.01
 
@@ -72,10 +74,11 @@ class _Search:
         converged = False
         try:
             self.state, converged = self._first()
-            while converged and self.state.mixture.size < self.plan.max_components and not self.budget.spent:
-                grown, converged = self._grow()
+            while self.state.mixture.size < self.plan.max_components and not self.budget.spent:
+                grown, settled = self._grow()
                 if not grown:
                     break
+                converged = settled
         except KeyboardInterrupt:
             self.budget.interrupted = True
         if self.state is None:  # interrupted before there was anything: a component at the prior
@@ -95,14 +98,16 @@ class _Search:
         mixture, _ = best_mixture(self.setting, Swept(sums, 0.0, 0.0))
         start = self._swept(mixture, self._names(1))
         self.state, self.trace = start, [start.energy]
-        return self._settle(start)
+        self.state, converged = self._settle(start)
+        self.trace = self._settled
+        return self.state, converged
 
     def _swept(self, mixture: Mixture, names: Array, before: float = np.inf, cycle: int = 0) -> State:
         swept, energy = mixture.sweep(self.setting, self.partition.tied)
         return State(mixture, names, swept, energy, before - energy, cycle)
 
-    def _settle(self, start: State) -> tuple[State, bool]:
-        """Update everything until the free energy falls no more."""
+    def _settle(self, start: State, target: float = np.inf) -> tuple[State, bool]:
+        """Update everything until the free energy falls no more, or will not reach the target."""
         enough = self.plan.enough(self.partition.tied, start.energy) / 10
 
         def step(state: State) -> tuple[State, Info]:
@@ -112,6 +117,8 @@ class _Search:
             after = self._swept(mixture, state.names[order], state.energy, state.cycle + 1)
             scale = abs(after.swept.evidence) + abs(after.energy)
             fall = max(after.fall, 0.0)
+            if after.cycle > _CYCLES and after.energy - target > _HOPELESS * fall:
+                fall = 0.0
             return after, Info(after.energy, scale, fall, opened, mixture.size)
 
         # rounding must not keep a search going
@@ -132,8 +139,6 @@ class _Search:
             if c is None:
                 return False, True
             after, converged = self._split(self.state, c)
-            if not converged and self.budget.spent:
-                return False, False
             energy = self._comparable(self.state)
             if after.energy <= energy - self.plan.enough(self.partition.tied, energy):
                 self._accept(after)
@@ -155,7 +160,8 @@ class _Search:
         mixture, origin = split_mixture(self.setting, state.mixture, state.swept, c, proposal)
         names = np.where(origin < 0, -1, state.names[origin])
         names[origin < 0] = self._names(2)
-        return self._settle(self._swept(mixture, names))
+        # on a finer partition the state to beat can only be lower than on its own
+        return self._settle(self._swept(mixture, names), state.energy)
 
     def _accept(self, after: State) -> None:
         last = self.trace[-1]

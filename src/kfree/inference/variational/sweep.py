@@ -103,3 +103,10 @@ def assign(tied: Tied, form: Form, log_weight: Array) -> tuple[Array, float]:
 
     parts = list(tied.each(of_span, runner.K))
     return np.concatenate([part[0] for part in parts]), sum(part[1] for part in parts) + tied.base
+
+
+def shares(tied: Tied, form: Form, log_weight: Array) -> Array:
+    """Responsibilities of all rows, (R, K)."""
+    runner = make_runner(form, 0, tied)
+    parts = tied.each(lambda span: _soften(runner.scores(tied, span), log_weight).resp.T, runner.K)
+    return np.concatenate(list(parts))
