@@ -142,6 +142,7 @@ class Tree:
         self._nodes = self.table.measure(*whole, np.zeros((1, self.table.p)))
         self.count = 1
         self.left = np.full(1, UNSPLIT if order.shape[0] > 1 else LEAF, np.intp)  # first child, or a mark
+        self.parent = np.full(1, -1, np.intp)
         self._ready = np.zeros(1, np.intp)  # number among the given slices, or -1
 
     @property
@@ -181,8 +182,9 @@ class Tree:
 
     def _halves(self, nodes: Array) -> tuple[Array, Part]:
         """Part the rows of nodes; returns the nodes, and the statistics of the children of those that have some."""
-        start, stop, *averages = (None if field is None else field[nodes] for field in self._nodes)
-        part = Part(start, stop, *averages)
+        start, stop, n, mean, log_h, second = self._nodes
+        own = None if second is None else second[nodes]
+        part = Part(start[nodes], stop[nodes], n[nodes], mean[nodes], log_h[nodes], own)
         cut = self._cuts(nodes)
         self.table.halve(part, cut, self._slices is not None)
         apart = np.flatnonzero(cut < part.stop)
@@ -209,6 +211,7 @@ class Tree:
                 field[first : first + size] = values
         self.left[first : first + size] = np.where(children.stop - children.start > 1, UNSPLIT, LEAF)
         self.left[parents] = first + 2 * np.arange(parents.shape[0])
+        self.parent[first : first + size] = np.repeat(parents, 2)
         child = 2 * np.repeat(self._ready[parents], 2) + np.tile([1, 2], parents.shape[0])
         limit = 0 if self._slices is None else self._slices.stop.shape[0]
         self._ready[first : first + size] = np.where((child > 0) & (child < limit), child, -1)
@@ -224,4 +227,4 @@ class Tree:
             return None if field is None else np.concatenate([field, np.empty((spare, *field.shape[1:]), field.dtype)])
 
         self._nodes = Part(*map(grown, self._nodes))
-        self.left, self._ready = grown(self.left), grown(self._ready)
+        self.left, self.parent, self._ready = grown(self.left), grown(self.parent), grown(self._ready)
