@@ -3,14 +3,14 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 from kfree.families import Array
 from kfree.families.conjugate import Linear
 from kfree.inference.variational.mixture import View
 from kfree.inference.variational.partition import Ray
+from kfree.inference.variational.sweep import soften
 from kfree.rows import Tied
-from kfree.rows.tree import Tree
+from kfree.rows.tree import LEAF, Tree
 
 # Levels a tree is expanded by at first.
 _DEPTH = 4
@@ -25,7 +25,8 @@ class Rule(NamedTuple):
     gain: float = 0.01  # nats per row that the split of a node must gain
     change: float = 0.1  # total variation of q between a node and its children, for the paper's rule
     misfit: float = 3.0  # standard errors by which the mean distance of a node's rows may exceed its expectation
-    slack: float = 0.05  # nats per row by which it may do so in any case
+    slack: float = 0.03  # nats per row and column by which it may do so in any case
+    refine: bool = False  # whether growth goes on without slack once it has ended
 
 
 class TreeNodes:
@@ -58,7 +59,7 @@ class TreeNodes:
         if self.fixed:
             return part, share, None
         nodes = self.nodes[index]
-        own = np.flatnonzero((share > 0.5) & (self.tree.left[nodes] != -2))
+        own = np.flatnonzero((share > 0.5) & (self.tree.left[nodes] != LEAF))
         width = (part.n * _along(part, ray.direction))[own]
         widest = own[np.argsort(-width, kind="stable")[: (own.size + 1) // 2]]
         widest = widest[self.tree.split(nodes[widest])]
@@ -84,19 +85,26 @@ class TreeNodes:
             self._gather()
         return count
 
+    def sharpen(self) -> bool:
+        """From now on without slack, if that is wanted."""
+        if self.fixed or not self.rule.refine:
+            return False
+        self.rule = self.rule._replace(slack=0.0, refine=False)
+        return True
+
     def _due(self, view: View) -> Array:
         """Positions of the outer nodes to expand."""
         rule, scores = self.rule, view.scores(self.tied)
-        inner = self.tree.left[self.nodes] != -2
+        inner = self.tree.left[self.nodes] != LEAF
         if rule.kind == "q":
             return np.flatnonzero(inner)[self._changes(view, scores[inner], self.nodes[inner]) > rule.change]
         if isinstance(view.form, Linear):
-            places = np.flatnonzero(inner)
-            return places[self._gains(view, scores[inner], self.nodes[inner], 2) > rule.gain]
-        share = softmax(scores, axis=1)
+            gains = self._gains(view, scores[inner], self.nodes[inner], 2)
+            return np.flatnonzero(inner)[gains > rule.gain]
+        share = soften(scores).resp
         poor = inner & (self._misfits(view, scores, share, self.tied.n, rule.misfit) > 0)
-        # a node that fits one component well and no other gains nothing: it need not be split to see that
-        places = np.flatnonzero(inner & ~poor & (share.max(axis=1) < 1 - 0.1 * rule.gain))
+        # a node that belongs to one component gains nothing unless it fits poorly: it need not be split to see that
+        places = np.flatnonzero(inner & ~poor & (share.max(axis=0) < 1 - 0.1 * rule.gain))
         gains = self._gains(view, scores[places], self.nodes[places], 1)
         return np.union1d(np.flatnonzero(poor), places[gains > rule.gain])
 
@@ -104,16 +112,15 @@ class TreeNodes:
         """By how much half the mean squared distance of a node's rows exceeds what is allowed."""
         D = self.rows.mean.shape[1]
         best = view.log_weight - view.form.offset
-        excess = (share * (best - scores)).sum(axis=1) - D / 2
-        return excess - np.maximum(misfit * np.sqrt(D / (2 * n)), self.rule.slack)
+        excess = np.einsum("ki,ik->i", share, best - scores) - D / 2
+        return excess - np.maximum(misfit * np.sqrt(D / (2 * n)), self.rule.slack * D)
 
     def _gains(self, view: View, scores: Array, nodes: Array, levels: int) -> Array:
         """Fall of the free energy per row if nodes give way to their children, or to theirs."""
         if not nodes.size:
             return np.zeros(0)
-        whole = logsumexp(scores, axis=1)
+        whole = soften(scores).lse
         n = self.tree.tied(nodes).n
-        total = np.zeros(nodes.size)
         owner, level = np.arange(nodes.size), nodes
         for _ in range(levels):
             apart = self.tree.split(level)
@@ -121,16 +128,16 @@ class TreeNodes:
             owner = np.concatenate([owner[~apart], owner[apart], owner[apart]])
             level = np.concatenate([level[~apart], left, left + 1])
         below = self.tree.tied(level)
-        np.add.at(total, owner, below.n * logsumexp(view.scores(below), axis=1))
+        total = np.bincount(owner, weights=below.n * soften(view.scores(below)).lse, minlength=nodes.size)
         return total / n - whole
 
     def _changes(self, view: View, scores: Array, nodes: Array) -> Array:
         """Largest total variation between the responsibilities of a node and those of a child."""
-        share, change = softmax(scores, axis=1), np.zeros(nodes.size)
+        share, change = soften(scores).resp, np.zeros(nodes.size)
         apart = np.flatnonzero(self.tree.split(nodes))
         for child in (0, 1) if apart.size else ():
-            below = softmax(view.scores(self.tree.tied(self.tree.left[nodes[apart]] + child)), axis=1)
-            change[apart] = np.maximum(change[apart], 0.5 * np.abs(below - share[apart]).sum(axis=1))
+            below = soften(view.scores(self.tree.tied(self.tree.left[nodes[apart]] + child))).resp
+            change[apart] = np.maximum(change[apart], 0.5 * np.abs(below - share[:, apart]).sum(axis=0))
         return change
 
     def coarsen(self, view: View) -> None:
@@ -149,12 +156,12 @@ class TreeNodes:
         if not first.size:
             return np.zeros(0, bool)
         parents = self.tree.tied(self.tree.parent[self.nodes[first]])
-        scores, below = view.scores(parents), logsumexp(view.scores(self.tied), axis=1)
+        scores, below = view.scores(parents), soften(view.scores(self.tied)).lse
+        share, whole = soften(scores)
         together = self.tied.n[first] * below[first] + self.tied.n[first + 1] * below[first + 1]
-        cheap = together / parents.n - logsumexp(scores, axis=1) < 0.1 * self.rule.gain
+        cheap = together / parents.n - whole < 0.1 * self.rule.gain
         if isinstance(view.form, Linear):
             return cheap
-        share = softmax(scores, axis=1)
         return cheap & (self._misfits(view, scores, share, parents.n, self.rule.misfit - 1) <= 0)
 
 

@@ -74,11 +74,15 @@ class _Search:
         converged = False
         try:
             self.state, converged = self._first()
-            while self.state.mixture.size < self.plan.max_components and not self.budget.spent:
-                grown, settled = self._grow()
-                if not grown:
+            while not self.budget.spent:
+                full = self.state.mixture.size >= self.plan.max_components
+                grown, settled = (False, True) if full else self._grow()
+                if grown:
+                    converged = settled
+                elif self.partition.sharpen():
+                    converged = self._again()
+                else:
                     break
-                converged = settled
         except KeyboardInterrupt:
             self.budget.interrupted = True
         if self.state is None:  # interrupted before there was anything: a component at the prior
@@ -101,6 +105,14 @@ class _Search:
         self.state, converged = self._settle(start)
         self.trace = self._settled
         return self.state, converged
+
+    def _again(self) -> bool:
+        """Update everything where rows are told apart more finely; whether that converged."""
+        assert self.state is not None
+        self.state, converged = self._settle(self.state)
+        self.trace += self._settled[1:]
+        self.known = {}
+        return converged
 
     def _swept(self, mixture: Mixture, names: Array, before: float = np.inf, cycle: int = 0) -> State:
         swept, energy = mixture.sweep(self.setting, self.partition.tied)

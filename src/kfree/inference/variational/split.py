@@ -58,7 +58,7 @@ def _try(setting, partition, params, c, sizes, index, share, enough) -> Proposal
     pair = setting.family.form(take(params, [0, 0]))
     sums = sums_of(part, pair, np.stack([side, ~side]).astype(np.float64))
     whole = whole_cost(setting, part, params, np.delete(sizes, c))
-    children = _update(setting, part, sums, np.delete(sizes, c), enough)
+    children = _update(setting, part, sums, np.delete(sizes, c), enough, whole)
     return Proposal(whole - children.cost, mass, children.params, children.sizes, token)
 
 
@@ -79,10 +79,10 @@ def whole_cost(setting: Setting, part: Tied, params: Any, others: Array) -> floa
     return own - fit + setting.weights.cost(np.append(sizes[by_size(sizes)], others[-1]))
 
 
-def _update(setting: Setting, part: Tied, sums: Sums, others: Array, enough: float) -> _Children:
+def _update(setting: Setting, part: Tied, sums: Sums, others: Array, enough: float, whole: float) -> _Children:
     """Coordinate updates of two components that share the part; cost is as in ``whole_cost``."""
     family, last, best = setting.family, np.inf, None
-    for _ in range(_UPDATES):
+    for left in range(_UPDATES - 1, -1, -1):
         params = family.posterior(setting.prior, sums)
         sizes = np.concatenate([others[:-1], sums.mass])
         order = by_size(sizes)
@@ -96,7 +96,9 @@ def _update(setting: Setting, part: Tied, sums: Sums, others: Array, enough: flo
         cost -= swept.evidence + float(held)
         if best is None or cost < best.cost:
             best = _Children(params, sums.mass, cost)
-        if not last - cost > enough or swept.sums.mass.min() <= EMPTY:
+        # at this pace the updates that are left would not make it pay
+        hopeless = cost - whole > left * (last - cost)
+        if not last - cost > enough or hopeless or swept.sums.mass.min() <= EMPTY:
             break
         last, sums = cost, swept.sums
     assert best is not None

@@ -8,6 +8,7 @@ from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_g
 from kfree.kernels.compiled.location import place_documents
 from kfree.kernels.compiled.mixture import add_squares, collect, soften, weighted_scores, whitened_scores
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
+from kfree.kernels.compiled.nodes import half_precisions, node_scores, node_sums
 from kfree.kernels.compiled.paper import paper_cells, paper_clusters
 from kfree.kernels.compiled.soft import likeliest, soft_documents, soft_words
 from kfree.kernels.compiled.sums import (
@@ -46,6 +47,7 @@ __all__ = [
     "find_slots",
     "fold_in",
     "gain_of_seeds",
+    "half_precisions",
     "halve_csr",
     "halve_dense",
     "hash_csr",
@@ -65,6 +67,8 @@ __all__ = [
     "near_threshold",
     "nearest_csr",
     "nearest_dense",
+    "node_scores",
+    "node_sums",
     "open_decisions",
     "own_csr",
     "own_dense",
