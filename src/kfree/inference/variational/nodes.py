@@ -14,6 +14,8 @@ from kfree.rows.tree import LEAF, Tree
 
 # Levels a tree is expanded by at first.
 _DEPTH = 4
+# Levels that nodes are expanded by for each number of components, as long as there are too few of these.
+_LEVELS = 4
 # Share of the rows beyond which nodes save nothing.
 _TOO_MANY = 1 / 3
 
@@ -34,7 +36,7 @@ class TreeNodes:
 
     def __init__(self, tree: Tree, rows: Tied, rule: Rule):
         self.tree, self.rows, self.rule = tree, rows, rule
-        self.fixed = False
+        self.fixed, self.growing, self._levels = False, True, _LEVELS
         self.nodes = np.zeros(1, np.intp)
         for _ in range(_DEPTH):
             self._replace(self.nodes)
@@ -72,24 +74,28 @@ class TreeNodes:
 
     def keep(self, token: Any) -> None:
         """Replace the nodes that were refined for a split, if they are still outer ones."""
+        self._levels = _LEVELS
         if not self.fixed and token is not None and token.size:
             self._replace(token[np.isin(token, self.nodes)])
             self._gather()
 
     def expand(self, view: View) -> int:
         """Replace the nodes that the rule names; how many."""
-        if self.fixed or self.tree.full:
+        if self.fixed or self.tree.full or (self.growing and not self._levels):
             return 0
+        self._levels -= 1
         count = self._replace(self.nodes[self._due(view)])
         if count:
             self._gather()
         return count
 
     def sharpen(self) -> bool:
-        """From now on without slack, if that is wanted."""
-        if self.fixed or not self.rule.refine:
+        """Expand as far as the rule says once growth has ended; then without slack, if that is wanted."""
+        if self.fixed or not (self.growing or self.rule.refine):
             return False
-        self.rule = self.rule._replace(slack=0.0, refine=False)
+        if not self.growing:
+            self.rule = self.rule._replace(slack=0.0, refine=False)
+        self.growing = False
         return True
 
     def _due(self, view: View) -> Array:

@@ -15,7 +15,7 @@ from kfree.rows import Tied
 # Components that weigh less are not split.
 _LEAST = 2.0
 # Full updates between looks at the partition.
-_CYCLES = 3
+_CYCLES = 1
 # A split that has further to fall than this many times its last step is given up.
 _HOPELESS = 50
 # A proposal is good as long as the weight of its component has changed by no more than this share.
