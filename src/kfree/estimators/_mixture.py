@@ -17,6 +17,8 @@ from kfree.structures import StickBreaking
 
 # Rows looked at together.
 _BLOCK = 16384
+# Entries of X beyond this have squares, or sums of such, that overflow.
+_LARGEST = 1e150
 # Coordinates (in units of the data's spread) beyond which all components are equally far: squares stay finite.
 _BEYOND = 1e140
 
@@ -108,10 +110,9 @@ class Problem(NamedTuple):
         if (n == 0).any():
             X, n = X[n > 0], n[n > 0]
         units, facts = measure(X, n, family)
+        degenerate = not facts.spread > 0
+        facts = facts._replace(spread=1.0) if degenerate else facts
         setting = Setting(family, family.prior(facts, _in_units(given, units)), weights)
-        degenerate = family.continuous and not facts.spread > 0
-        if degenerate:
-            setting = setting._replace(prior=family.prior(facts._replace(spread=1.0), _in_units(given, units)))
         return cls(setting, make_tied(X, n, family, units), units, degenerate)
 
 
@@ -143,8 +144,13 @@ def measure(X: Any, n: Array, family: Conjugate) -> tuple[Units, Facts]:
     if not family.continuous:
         mean = sum(np.asarray(X[block].T @ n[block], dtype=np.float64).ravel() for block in blocks(X.shape[0]))
         return Units(np.zeros(p), 1.0), Facts(p, 1.0, mean / n.sum())
-    peak = max(float(abs(X[block]).max()) for block in blocks(X.shape[0]))
-    coarse = Units(np.asarray(X[0], dtype=np.float64), float(np.exp2(np.clip(np.frexp(peak)[1], -1000, 1000))))
+    peak = max(float(np.abs(X[block].astype(np.float64)).max()) for block in blocks(X.shape[0]))
+    if peak > _LARGEST:
+        raise ValueError(
+            f"X has entries as large as {peak:g}, and the squares of such numbers overflow. Divide X by {peak:.0e}; "
+            "the mixture does not depend on the units."
+        )
+    coarse = Units(np.asarray(X[0], dtype=np.float64), float(np.exp2(max(np.frexp(peak)[1], -1000))))
     mean = np.zeros(p)  # less the first row: of equal rows it is exactly zero
     for block in blocks(X.shape[0]):
         mean += n[block] @ coarse.rows(X[block])

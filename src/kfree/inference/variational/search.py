@@ -171,7 +171,7 @@ class _Search:
         self.partition.keep(proposal.token)
         mixture, origin = split_mixture(self.setting, state.mixture, state.swept, c, proposal)
         names = np.where(origin < 0, -1, state.names[origin])
-        names[origin < 0] = self._names(2)
+        names[origin < 0] = self._names(int((origin < 0).sum()))
         # on a finer partition the state to beat can only be lower than on its own
         return self._settle(self._swept(mixture, names), state.energy)
 
@@ -187,11 +187,12 @@ class _Search:
         """The component whose split promises most; None if there is none to split."""
         mass = state.swept.sums.mass
         eligible = [c for c in range(mass.size) if mass[c] > _LEAST]
-        open_ = [c for c in eligible if self._stale(int(state.names[c]), float(mass[c]))]
+        room = self.plan.max_components - mass.size + 1
+        open_ = [c for c in eligible if self._stale(int(state.names[c]), float(mass[c]), room)]
         enough = self.plan.enough(self.partition.tied, state.energy)
         while open_ and not self.budget.spent:
             now, open_ = np.array(open_[: self.plan.n_candidates]), open_[self.plan.n_candidates :]
-            found = propose(self.setting, self.partition, state.mixture, state.swept, now, enough / 10)
+            found = propose(self.setting, self.partition, state.mixture, state.swept, now, enough, room)
             self.known |= {int(state.names[c]): proposal for c, proposal in zip(now, found)}
             if max(self._gain(state, c) for c in eligible) > enough:
                 break
@@ -202,6 +203,8 @@ class _Search:
         known = self.known.get(int(state.names[c]))
         return -np.inf if known is None else known.gain
 
-    def _stale(self, name: int, mass: float) -> bool:
+    def _stale(self, name: int, mass: float, room: float) -> bool:
         known = self.known.get(name)
-        return known is None or abs(known.mass - mass) > _STALE * mass
+        if known is None or abs(known.mass - mass) > _STALE * mass:
+            return True
+        return known.sizes is not None and known.sizes.size > room

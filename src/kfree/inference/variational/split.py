@@ -1,4 +1,4 @@
-"""Splitting a component in two: its rows are shared between the children, all other responsibilities are held."""
+"""Splitting a component: its rows are shared between the children, all other responsibilities are held."""
 
 from typing import Any, NamedTuple
 
@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
-from kfree.families.conjugate import Sums, Whitened, join, take
+from kfree.families.conjugate import Whitened, join, take
 from kfree.inference.variational.mixture import EMPTY, Mixture, Setting, arranged
 from kfree.inference.variational.partition import Partition, Ray
-from kfree.inference.variational.sweep import Swept, evidence, members, sums_of, sweep
+from kfree.inference.variational.sweep import Swept, evidence, members, shares, sums_of, sweep
 from kfree.rows import Tied
 from kfree.structures import by_size
 
@@ -22,87 +22,124 @@ _PRODUCTS = 30
 
 
 class Proposal(NamedTuple):
-    """A component split in two."""
+    """A component split in two or more."""
 
     gain: float  # fall of the free energy, other responsibilities held; -inf if it cannot be split
     mass: float  # of the component when this was tried
-    params: Any = None  # record of the two children
-    sizes: Any = None  # (2,) weights of the children
+    params: Any = None  # record of the children
+    sizes: Any = None  # weights of the children
     token: Any = None  # what the partition was refined by
 
 
 def propose(
-    setting: Setting, partition: Partition, mixture: Mixture, swept: Swept, wanted: Array, enough: float
+    setting: Setting,
+    partition: Partition,
+    mixture: Mixture,
+    swept: Swept,
+    wanted: Array,
+    enough: float,
+    most: float = np.inf,
 ) -> list[Proposal]:
-    """Try to split each of the wanted components. Updates stop when they gain less than ``enough``."""
+    """Try to split each of the wanted components into at most ``most``, so that the free energy falls by ``enough``."""
     view = mixture.view(setting)
     found = members(partition.tied, view.form, view.log_weight, wanted, _PART)
     proposals = []
     for c, (index, share) in zip(wanted, found):
         sizes = np.append(swept.sums.mass, swept.tail)
-        proposals.append(_try(setting, partition, take(mixture.params, [c]), int(c), sizes, index, share, enough))
+        own = _Parent(setting, take(mixture.params, [c]), float(sizes[c]), np.delete(sizes, c), enough, most)
+        proposals.append(own.split(partition, index, share))
     return proposals
 
 
-def _try(setting, partition, params, c, sizes, index, share, enough) -> Proposal:
-    mass = float(sizes[c])
-    part = partition.tied.take(index)
-    if index.size == 0:
-        return Proposal(-np.inf, mass)
-    ray = find_ray(setting, params, part, share)
-    part, share, token = partition.refined(index, part, share, ray)
-    part = part._replace(n=part.n * share)
-    side = project(setting, params, part, ray) > 0
-    if not side.any() or side.all() or part.total <= EMPTY:
-        return Proposal(-np.inf, mass)
-    pair = setting.family.form(take(params, [0, 0]))
-    sums = sums_of(part, pair, np.stack([side, ~side]).astype(np.float64))
-    whole = whole_cost(setting, part, params, np.delete(sizes, c))
-    children = _update(setting, part, sums, np.delete(sizes, c), enough, whole)
-    return Proposal(whole - children.cost, mass, children.params, children.sizes, token)
-
-
 class _Children(NamedTuple):
-    params: Any
+    params: Any  # record
     sizes: Array
-    cost: float
+    log_weight: Array  # expected log-weights
+    cost: float  # as in ``_Parent.cost``
 
 
-def whole_cost(setting: Setting, part: Tied, params: Any, others: Array) -> float:
-    """Free energy of the part as one component beside the others (sizes, the tail's last), up to what is held."""
-    form = setting.family.form(params)
-    sums = sums_of(part, form, np.ones((1, part.size)))
-    best = setting.family.posterior(setting.prior, sums)
-    own = float(setting.family.divergence(best, setting.prior)[0])
-    fit = evidence(part, setting.family.form(best), np.zeros(1))
-    sizes = np.append(others[:-1], part.total)
-    return own - fit + setting.weights.cost(np.append(sizes[by_size(sizes)], others[-1]))
+class _Parent(NamedTuple):
+    """A component to be split, beside others that are held."""
 
+    setting: Setting
+    params: Any  # record of one
+    mass: float
+    others: Array  # sizes of the other components, the tail's last
+    enough: float
+    most: float  # children it may have
 
-def _update(setting: Setting, part: Tied, sums: Sums, others: Array, enough: float, whole: float) -> _Children:
-    """Coordinate updates of two components that share the part; cost is as in ``whole_cost``."""
-    family, last, best = setting.family, np.inf, None
-    for left in range(_UPDATES - 1, -1, -1):
-        params = family.posterior(setting.prior, sums)
-        sizes = np.concatenate([others[:-1], sums.mass])
-        order = by_size(sizes)
-        arranged_sizes = np.append(sizes[order], others[-1])
-        sticks = setting.weights.posterior(arranged_sizes)
-        expected = setting.weights.expected_log(sticks)
-        place = np.argsort(order)[-2:]
-        swept = sweep(part, family.form(params), expected[place], 2)
-        held = arranged_sizes @ expected - sums.mass @ expected[place]
-        cost = setting.weights.divergence(sticks) + float(family.divergence(params, setting.prior).sum())
-        cost -= swept.evidence + float(held)
-        if best is None or cost < best.cost:
-            best = _Children(params, sums.mass, cost)
-        # at this pace the updates that are left would not make it pay
-        hopeless = cost - whole > left * (last - cost)
-        if not last - cost > enough or hopeless or swept.sums.mass.min() <= EMPTY:
-            break
-        last, sums = cost, swept.sums
-    assert best is not None
-    return best
+    def split(self, partition: Partition, index: Array, share: Array) -> Proposal:
+        """In two; and where that does not pay, in three or four."""
+        nothing = Proposal(-np.inf, self.mass)
+        if index.size == 0:
+            return nothing
+        part = partition.tied.take(index)
+        ray = find_ray(self.setting, self.params, part, part.n * share)
+        part, share, token = partition.refined(index, part, share, ray)
+        part = part._replace(n=part.n * share)
+        halves = self._halves(part, self.params, np.ones(part.size), ray)
+        if halves is None:
+            return nothing
+        cost = self.cost(part)
+        best = self.update(part, halves, cost)
+        if cost - best.cost <= self.enough:
+            best = min([best, *self._deeper(part, best, cost)], key=lambda children: children.cost)
+        return Proposal(cost - best.cost, self.mass, best.params, best.sizes, token)
+
+    def _halves(self, part: Tied, params: Any, share: Array, ray: Ray) -> Array | None:
+        """Shares (2, R) of the two sides of a component's centre; None if one is empty."""
+        side = project(self.setting, params, part, ray) > 0
+        halves = np.stack([share * side, share * ~side])
+        return halves if (halves @ part.n > EMPTY).all() else None
+
+    def _deeper(self, part: Tied, pair: _Children, whole: float) -> list[_Children]:
+        """One of two children, or both, split once more: three in a row may pay where two do not."""
+        resp = shares(part, self.setting.family.form(pair.params), pair.log_weight).T
+        split: list[Array] = []
+        for k in range(2):
+            params, weight = take(pair.params, [k]), part.n * resp[k]
+            halves = None
+            if weight.sum() > EMPTY:
+                halves = self._halves(part, params, resp[k], find_ray(self.setting, params, part, weight))
+            split.append(resp[k : k + 1] if halves is None else halves)
+        ways = [(split[0], resp[1:]), (resp[:1], split[1]), (split[0], split[1])]
+        return [self.update(part, np.concatenate(way), whole) for way in ways if 2 < sum(map(len, way)) <= self.most]
+
+    def cost(self, part: Tied) -> float:
+        """Free energy of the part as one component beside the others, up to what is held."""
+        setting = self.setting
+        sums = sums_of(part, setting.family.form(self.params), np.ones((1, part.size)))
+        best = setting.family.posterior(setting.prior, sums)
+        own = float(setting.family.divergence(best, setting.prior)[0])
+        fit = evidence(part, setting.family.form(best), np.zeros(1))
+        sizes = np.append(self.others[:-1], part.total)
+        return own - fit + setting.weights.cost(np.append(sizes[by_size(sizes)], self.others[-1]))
+
+    def update(self, part: Tied, resp: Array, whole: float) -> _Children:
+        """Coordinate updates of components that share the part, from responsibilities (K, R); given up if they are
+        not on the way to cost less than the whole."""
+        family, K, last, best = self.setting.family, resp.shape[0], np.inf, None
+        sums = sums_of(part, family.form(take(self.params, [0] * K)), resp)
+        for left in range(_UPDATES - 1, -1, -1):
+            params = family.posterior(self.setting.prior, sums)
+            sizes = np.concatenate([self.others[:-1], sums.mass])
+            order = by_size(sizes)
+            sizes = np.append(sizes[order], self.others[-1])
+            sticks = self.setting.weights.posterior(sizes)
+            expected = self.setting.weights.expected_log(sticks)
+            log_weight = expected[np.argsort(order)[-K:]]
+            swept = sweep(part, family.form(params), log_weight, K)
+            held = float(sizes @ expected - sums.mass @ log_weight)
+            cost = self.setting.weights.divergence(sticks) + float(family.divergence(params, self.setting.prior).sum())
+            cost -= swept.evidence + held
+            if best is None or cost < best.cost:
+                best = _Children(params, sums.mass, log_weight, cost)
+            hopeless = cost - whole > left * (last - cost)  # at this pace
+            if not last - cost > self.enough / 10 or hopeless or swept.sums.mass.min() <= EMPTY:
+                break
+            last, sums = cost, swept.sums
+        assert best is not None
+        return best
 
 
 def split_mixture(
@@ -113,16 +150,15 @@ def split_mixture(
     params = join([take(mixture.params, keep), proposal.params])
     sizes = np.concatenate([swept.sums.mass[keep], proposal.sizes])
     split, order = arranged(setting, params, sizes, swept.tail)
-    return split, np.concatenate([keep, [-1, -1]])[order]
+    return split, np.concatenate([keep, np.full(proposal.sizes.size, -1)])[order]
 
 
-def find_ray(setting: Setting, params: Any, part: Tied, share: Array) -> Ray:
-    """The leading direction of a component's rows and their centre."""
+def find_ray(setting: Setting, params: Any, part: Tied, weight: Array) -> Ray:
+    """The leading direction of a component's rows, which have these weights, and their centre."""
     form = setting.family.form(params)
     if isinstance(form, Whitened):
         vectors = np.linalg.eigh(params.scale[0])[1]
         return Ray(vectors[:, -1], form.mean[0])
-    weight = part.n * share
     rows = setting.family.standardised(part.mean, setting.family.means(params)[0])
     centre = np.asarray(rows.T @ weight).ravel() / weight.sum()
     return Ray(_leading(rows, weight, centre, part.second), centre)
@@ -146,14 +182,17 @@ def _leading(rows: Any, weight: Array, centre: Array, second: Array | None) -> A
     spread = np.maximum(np.asarray(square.T @ weight).ravel() - weight.sum() * centre**2, 0.0) + own
     # a fixed start that no symmetry of the columns is likely to make orthogonal to the answer
     vector = np.sqrt(spread) * np.random.default_rng(0).uniform(0.5, 1.0, p) * np.where(np.arange(p) % 2, 1.0, -1.0)
+    vector = _unit(vector, int(spread.argmax()))
     for _ in range(_PRODUCTS):
-        length = np.sqrt(vector @ vector)
-        if not length > 0:
-            return np.eye(1, p, int(spread.argmax()))[0]
-        vector = vector / length
         along = weight * (np.asarray(rows @ vector).ravel() - centre @ vector)
         after = np.asarray(rows.T @ along).ravel() - centre * along.sum() + own * vector
-        if after @ vector >= (1 - 1e-6) * np.sqrt(after @ after):
-            return after / np.sqrt(after @ after)
-        vector = after
-    return vector / max(np.sqrt(vector @ vector), np.finfo(float).tiny)
+        last, vector = vector, _unit(after, int(spread.argmax()))
+        if last @ vector >= 1 - 1e-6:
+            break
+    return vector
+
+
+def _unit(vector: Array, axis: int) -> Array:
+    """A vector of length one in its direction; of an axis, if it has none."""
+    length = float(np.sqrt(vector @ vector))
+    return vector / length if length > 0 else np.eye(1, vector.size, axis)[0]
