@@ -62,6 +62,18 @@ def search(setting: Setting, partition: Partition, plan: Plan, budget: Budget) -
     return _Search(setting, partition, plan, budget).run()
 
 
+def polish(setting: Setting, partition: Partition, found: Found, plan: Plan, budget: Budget) -> Found:
+    """Update a mixture that was found on another partition; a few updates are enough, converged or not."""
+    work = _Search(setting, partition, plan, budget)
+    try:
+        state, _ = work._settle(work._swept(found.mixture, np.arange(found.mixture.size)))
+    except KeyboardInterrupt:
+        budget.interrupted = True
+        return found
+    trace = [*found.trace, *work._settled[1:]]
+    return Found(state.mixture, state.energy, trace, found.n_iter + work.n_iter, found.converged)
+
+
 class _Search:
     def __init__(self, setting: Setting, partition: Partition, plan: Plan, budget: Budget):
         self.setting, self.partition, self.plan, self.budget = setting, partition, plan, budget
