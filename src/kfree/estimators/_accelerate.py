@@ -39,7 +39,8 @@ class Acceleration(NamedTuple):
         rows, family = problem.tied, problem.setting.family
         how = self.accelerate
         if how == "auto":
-            many = rows.size >= max(_MANY, _PER_COLUMN * rows.mean.shape[1]) and family.continuous
+            size = max(rows.size, rows.total)  # the same for copies and integer weights
+            many = size >= max(_MANY, _PER_COLUMN * rows.mean.shape[1]) and family.continuous
             how = "tree" if many else None
         if how is None:
             return SingleRows(rows)

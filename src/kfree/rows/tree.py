@@ -23,6 +23,8 @@ _EXPLICIT = 64
 _STEPS, _PASSES = 100, 30
 # Square of the change of a direction that ends its iteration.
 _SETTLED, _SETTLED_OVER_ROWS = 1e-20, 1e-8
+# Share of a node's spread within which a row counts as being at the mean, whatever rounding says.
+_TIE = 1e-9
 # Entries handled between two looks at the queue of work.
 _ENTRIES = 65_536
 
@@ -46,29 +48,45 @@ class DenseTable:
         self.weight, self.log_h = _varying(rows.n[order], 1.0), _varying(rows.log_h[order])
         self.level = 0.0 if self.log_h.size else float(rows.log_h[order[0]])
         self.order, self.shape, self.p = order, shape, self.X.shape[1]
+        self._diagonal = np.cumsum(np.arange(self.p, 0, -1)) - np.arange(self.p, 0, -1)  # in a packed triangle
 
     def halve(self, part: Part, cut: Array, axes: bool) -> None:
         """Part the rows of nodes; fills ``cut`` where it is negative."""
-        direction = np.zeros((cut.shape[0], self.p)) if (cut >= 0).all() else self._directions(part, axes)
+        if (cut >= 0).all():
+            return
+        direction, spread = self._directions(part, axes)
         rows = (self.X, self.weight, self.log_h, self.order)
-        kernels().halve_dense(*rows, part.start, part.stop, part.mean, direction, cut)
+        kernels().halve_dense(*rows, part.start, part.stop, part.mean, direction, _TIE * np.sqrt(spread), cut)
 
-    def _directions(self, part: Part, axes: bool) -> Array:
+    def _directions(self, part: Part, axes: bool) -> tuple[Array, Array]:
+        """Directions to part nodes along, and the sums of their variances."""
         direction, slices = np.zeros((part.n.shape[0], self.p)), (part.start, part.stop)
+        if self.shape == "full" and not axes:
+            assert part.second is not None
+            self._leading(part.second, direction)
+            return direction, part.second[:, self._diagonal].sum(axis=1)
+        variance = np.empty_like(direction)
+        kernels().second_diag(self.X, self.weight, *slices, part.n, part.mean, variance)
         if axes:
-            variance = np.empty_like(direction)
-            kernels().second_diag(self.X, self.weight, *slices, part.n, part.mean, variance)
-            direction[np.arange(part.n.shape[0]), variance.argmax(axis=1)] = 1.0
-        elif self.shape == "full" or self.p <= _EXPLICIT:
-            second = part.second
-            if second is None or self.shape != "full":
-                second = np.empty((part.n.shape[0], self.p * (self.p + 1) // 2))
-                kernels().second_full(self.X, self.weight, *slices, part.n, part.mean, second)
-            kernels().leading_packed(second, min(8, _STEPS // self.p), _STEPS, _SETTLED, direction)
-        else:
+            widest = (variance >= (1 - 1e-9) * variance.max(axis=1, keepdims=True)).argmax(axis=1)
+            direction[np.arange(part.n.shape[0]), widest] = 1.0
+        elif self.shape != "none" and self.p <= _EXPLICIT:
+            second = np.empty((part.n.shape[0], self.p * (self.p + 1) // 2))
+            kernels().second_full(self.X, self.weight, *slices, part.n, part.mean, second)
+            self._leading(second, direction)
+        else:  # as sparse rows do it
             settled = _SETTLED_OVER_ROWS
             kernels().leading_dense(self.X, self.weight, *slices, part.mean, _PASSES, settled, direction)
-        return direction
+        return direction, variance.sum(axis=1)
+
+    def _leading(self, second: Array, direction: Array) -> None:
+        kernels().leading_packed(second, min(8, _STEPS // self.p), _STEPS, _SETTLED, direction)
+
+    def alike(self, start: Array, stop: Array) -> Array:
+        """Whether slices hold copies of one row."""
+        alike = np.empty(start.shape[0], bool)
+        kernels().alike_dense(self.X, start, stop, alike)
+        return alike
 
     def measure(self, start: Array, stop: Array, centre: Array) -> Part:
         """Statistics of slices."""
@@ -92,6 +110,9 @@ class CsrTable:
 
     def __init__(self, rows: Tied, order: Array):
         X = rows.mean
+        if (X.data == 0).any():
+            X = X.copy()
+            X.eliminate_zeros()
         self.entries = (X.data.astype(np.float64, copy=False), X.indices, X.indptr)
         self.weight, self.log_h = _varying(rows.n, 1.0), _varying(rows.log_h)
         self.level = 0.0 if self.log_h.size else float(rows.log_h[0])
@@ -102,7 +123,14 @@ class CsrTable:
         direction, slices = np.empty((cut.shape[0], self.p)), (part.start, part.stop)
         steps = (_PASSES, _SETTLED_OVER_ROWS)
         kernels().leading_csr(*self.entries, self.weight, self.order, *slices, part.mean, *steps, direction)
-        kernels().halve_csr(*self.entries, self.order, *slices, part.mean, direction, cut)
+        margin = _TIE * np.sqrt(np.einsum("td,td->t", part.mean, part.mean))
+        kernels().halve_csr(*self.entries, self.order, *slices, part.mean, direction, margin, cut)
+
+    def alike(self, start: Array, stop: Array) -> Array:
+        """Whether slices hold copies of one row."""
+        alike = np.empty(start.shape[0], bool)
+        kernels().alike_csr(*self.entries, self.order, start, stop, alike)
+        return alike
 
     def measure(self, start: Array, stop: Array, centre: Array) -> Part:
         """Statistics of slices."""
@@ -141,7 +169,7 @@ class Tree:
         whole = (np.zeros(1, np.intp), np.full(1, order.shape[0], np.intp))
         self._nodes = self.table.measure(*whole, np.zeros((1, self.table.p)))
         self.count = 1
-        self.left = np.full(1, UNSPLIT if order.shape[0] > 1 else LEAF, np.intp)  # first child, or a mark
+        self.left = np.where(self.table.alike(*whole), LEAF, UNSPLIT)  # first child, or a mark
         self.parent = np.full(1, -1, np.intp)
         self._ready = np.zeros(1, np.intp)  # number among the given slices, or -1
 
@@ -209,7 +237,7 @@ class Tree:
         for field, values in zip(self._nodes, children):
             if field is not None:
                 field[first : first + size] = values
-        self.left[first : first + size] = np.where(children.stop - children.start > 1, UNSPLIT, LEAF)
+        self.left[first : first + size] = np.where(self.table.alike(*children[:2]), LEAF, UNSPLIT)
         self.left[parents] = first + 2 * np.arange(parents.shape[0])
         self.parent[first : first + size] = np.repeat(parents, 2)
         child = 2 * np.repeat(self._ready[parents], 2) + np.tile([1, 2], parents.shape[0])

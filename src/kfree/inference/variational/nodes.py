@@ -16,8 +16,9 @@ from kfree.rows.tree import LEAF, Tree
 _DEPTH = 4
 # Levels that nodes are expanded by for each number of components, as long as there are too few of these.
 _LEVELS = 4
-# Share of the rows beyond which nodes save nothing.
-_TOO_MANY = 1 / 3
+# Nodes of a single row (or its copies) from which on they may be too many, and their share that is too large:
+# then nodes save nothing. Rows are not counted, so that copies and weights come to the same.
+_MANY, _TOO_MANY = 100, 1 / 3
 
 
 class Rule(NamedTuple):
@@ -28,6 +29,7 @@ class Rule(NamedTuple):
     change: float = 0.1  # total variation of q between a node and its children, for the paper's rule
     misfit: float = 3.0  # standard errors by which the mean distance of a node's rows may exceed its expectation
     slack: float = 0.03  # nats per row and column by which it may do so in any case
+    least: float = 1e-4  # nats per row and column of all rows that a node must be in question for
     refine: bool = False  # whether growth goes on without slack once it has ended
 
 
@@ -35,7 +37,7 @@ class TreeNodes:
     """A partition of the rows into nodes of a tree; falls back to the rows themselves if there are too many."""
 
     def __init__(self, tree: Tree, rows: Tied, rule: Rule):
-        self.tree, self.rows, self.rule = tree, rows, rule
+        self.tree, self.rows, self.rule, self.total = tree, rows, rule, rows.total
         self.fixed, self.growing, self._levels = False, True, _LEVELS
         self.nodes = np.zeros(1, np.intp)
         for _ in range(_DEPTH):
@@ -44,7 +46,8 @@ class TreeNodes:
 
     def _gather(self) -> None:
         self.tied = self.tree.tied(self.nodes)
-        if self.nodes.size > _TOO_MANY * self.rows.size:
+        ends = int((self.tree.left[self.nodes] == LEAF).sum())
+        if ends >= _MANY and ends > _TOO_MANY * self.nodes.size:
             self.tied, self.fixed = self.rows, True
 
     def _replace(self, some: Array) -> int:
@@ -63,6 +66,8 @@ class TreeNodes:
         nodes = self.nodes[index]
         own = np.flatnonzero((share > 0.5) & (self.tree.left[nodes] != LEAF))
         width = (part.n * _along(part, ray.direction))[own]
+        # rounded: the order of equal widths must not hang on the order of summation
+        width = np.round(np.log(np.maximum(width, np.finfo(float).tiny)), 9)
         widest = own[np.argsort(-width, kind="stable")[: (own.size + 1) // 2]]
         widest = widest[self.tree.split(nodes[widest])]
         if not widest.size:
@@ -119,7 +124,8 @@ class TreeNodes:
         D = self.rows.mean.shape[1]
         best = view.log_weight - view.form.offset
         excess = np.einsum("ki,ik->i", share, best - scores) - D / 2
-        return excess - np.maximum(misfit * np.sqrt(D / (2 * n)), self.rule.slack * D)
+        allowed = np.maximum(self.rule.slack, self.rule.least * self.total / n) * D
+        return excess - np.maximum(misfit * np.sqrt(D / (2 * n)), allowed)
 
     def _gains(self, view: View, scores: Array, nodes: Array, levels: int) -> Array:
         """Fall of the free energy per row if nodes give way to their children, or to theirs."""

@@ -19,28 +19,20 @@ def _swap(X, weight, log_h, order, i, j):
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def _beyond(X, i, centre, direction):
+def _beyond(X, i, centre, direction, margin):
     product = 0.0
     for c in range(X.shape[1]):
         product += (X[i, c] - centre[c]) * direction[c]
-    return product > 0.0
+    return product > margin
 
 
 @njit(nogil=True, cache=True)
-def _differs(X, i, other):
-    for c in range(X.shape[1]):  # noqa: SIM110 - compiled
-        if X[i, c] != other[c]:
-            return True
-    return False
-
-
-@njit(nogil=True, cache=True)
-def _part(X, weight, log_h, order, first, last, centre, direction):
+def _part(X, weight, log_h, order, first, last, centre, direction, margin):
     i, j = first, last - 1
     while True:
-        while i <= j and not _beyond(X, i, centre, direction):
+        while i <= j and not _beyond(X, i, centre, direction, margin):
             i += 1
-        while i < j and _beyond(X, j, centre, direction):
+        while i < j and _beyond(X, j, centre, direction, margin):
             j -= 1
         if i >= j:
             return i
@@ -50,30 +42,50 @@ def _part(X, weight, log_h, order, first, last, centre, direction):
 
 
 @njit(nogil=True, cache=True)
-def _part_from_first(X, weight, log_h, order, first, last):
-    same = X[first].copy()
-    i, j = first, last - 1
-    while True:
-        while i <= j and not _differs(X, i, same):
-            i += 1
-        while i < j and _differs(X, j, same):
-            j -= 1
-        if i >= j:
-            return i
-        _swap(X, weight, log_h, order, i, j)
-        i += 1
-        j -= 1
+def _part_widest(X, weight, log_h, order, first, last):
+    """In the middle of the column with the largest range: only values count, not how often or where they occur."""
+    widest, low, high = -1, 0.0, 0.0
+    for c in range(X.shape[1]):
+        least, most = X[first, c], X[first, c]
+        for i in range(first + 1, last):
+            least, most = min(least, X[i, c]), max(most, X[i, c])
+        if most - least > high - low:
+            widest, low, high = c, least, most
+    if widest < 0:
+        return last
+    border = 0.5 * low + 0.5 * high
+    centre, direction = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    centre[widest], direction[widest] = border if low <= border < high else low, 1.0
+    return _part(X, weight, log_h, order, first, last, centre, direction, 0.0)
 
 
 @njit(nogil=True, cache=True)
-def halve_dense(X, weight, log_h, order, start, stop, mean, direction, cut):  # noqa: D103
+def halve_dense(X, weight, log_h, order, start, stop, mean, direction, margin, cut):  # noqa: D103
     for t in range(start.shape[0]):
         if cut[t] >= 0:
             continue
         first, last = start[t], stop[t]
-        cut[t] = _part(X, weight, log_h, order, first, last, mean[t], direction[t])
+        cut[t] = _part(X, weight, log_h, order, first, last, mean[t], direction[t], margin[t])
         if cut[t] == first or cut[t] == last:
-            cut[t] = _part_from_first(X, weight, log_h, order, first, last)
+            cut[t] = _part_widest(X, weight, log_h, order, first, last)
+
+
+@njit(nogil=True, cache=True)
+def _same(X, i, k):
+    for c in range(X.shape[1]):  # noqa: SIM110 - compiled
+        if X[i, c] != X[k, c]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def alike_dense(X, start, stop, alike):  # noqa: D103
+    for t in range(start.shape[0]):
+        alike[t] = True
+        for i in range(start[t] + 1, stop[t]):
+            if not _same(X, i, start[t]):
+                alike[t] = False
+                break
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -171,6 +183,16 @@ def _normalise(vector):
 
 
 @njit(nogil=True, cache=True)
+def first_largest(values):
+    """The first of the largest values; what rounding tells apart is equal."""
+    top = np.max(values)
+    for c in range(values.shape[0]):
+        if values[c] >= top * (1 - 1e-9):
+            return c
+    return 0
+
+
+@njit(nogil=True, cache=True)
 def _unpack(packed, matrix):
     p, place = matrix.shape[0], 0
     for c in range(p):
@@ -195,7 +217,7 @@ def leading_packed(second, squarings, steps, tolerance, direction):  # noqa: D10
             _square(matrix, other)
             matrix, other = other, matrix
             matrix /= np.trace(matrix)
-        now = matrix[np.argmax(np.diag(matrix))].copy()
+        now = matrix[first_largest(np.diag(matrix))].copy()
         _normalise(now)
         for _ in range(steps):
             _times(matrix, now, vector)
@@ -229,7 +251,7 @@ def leading_dense(X, weight, start, stop, mean, steps, tolerance, direction):  #
     for t in range(start.shape[0]):
         direction[t] = 0.0
         second_diag(X, weight, start[t : t + 1], stop[t : t + 1], one, mean[t : t + 1], spread)
-        widest = np.argmax(spread[0])
+        widest = first_largest(spread[0])
         if not spread[0, widest] > 0.0:
             continue
         now = np.zeros(p)

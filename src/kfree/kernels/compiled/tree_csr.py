@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from kfree.kernels.compiled.tree import _normalise
+from kfree.kernels.compiled.tree import _normalise, first_largest
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -41,19 +41,56 @@ def _part(beyond, order, first):
 
 
 @njit(nogil=True, cache=True)
-def halve_csr(data, indices, indptr, order, start, stop, mean, direction, cut):  # noqa: D103
+def _widest_range(data, indices, indptr, order, first, last, p):
+    """Column of the largest range, the first if there are several, and a value that parts it; -1 if all rows agree."""
+    low, high, stored = np.full(p, np.inf), np.full(p, -np.inf), np.zeros(p, np.int64)
+    for s in range(first, last):
+        for q in range(indptr[order[s]], indptr[order[s] + 1]):
+            c = indices[q]
+            low[c], high[c] = min(low[c], data[q]), max(high[c], data[q])
+            stored[c] += 1
+    widest, least, most = -1, 0.0, 0.0
+    for c in range(p):
+        if stored[c] < last - first:
+            low[c], high[c] = min(low[c], 0.0), max(high[c], 0.0)
+        if high[c] - low[c] > most - least:
+            widest, least, most = c, low[c], high[c]
+    border = 0.5 * least + 0.5 * most
+    return widest, border if least <= border < most else least
+
+
+@njit(nogil=True, cache=True)
+def _entry(data, indices, indptr, i, c):
+    for q in range(indptr[i], indptr[i + 1]):
+        if indices[q] == c:
+            return data[q]
+    return 0.0
+
+
+@njit(nogil=True, cache=True)
+def halve_csr(data, indices, indptr, order, start, stop, mean, direction, margin, cut):  # noqa: D103
     for t in range(start.shape[0]):
         first, last = start[t], stop[t]
         beyond = np.empty(last - first, np.bool_)
         middle = (mean[t] * direction[t]).sum()
         for i in range(last - first):
-            beyond[i] = _product(data, indices, indptr, order[first + i], direction[t]) > middle
+            beyond[i] = _product(data, indices, indptr, order[first + i], direction[t]) - middle > margin[t]
         cut[t] = _part(beyond, order, first)
         if cut[t] == first or cut[t] == last:
-            same = order[first]
+            widest, border = _widest_range(data, indices, indptr, order, first, last, mean.shape[1])
             for i in range(last - first):
-                beyond[i] = _differs(data, indices, indptr, order[first + i], same)
+                beyond[i] = widest >= 0 and _entry(data, indices, indptr, order[first + i], widest) > border
             cut[t] = _part(beyond, order, first)
+
+
+@njit(nogil=True, cache=True)
+def alike_csr(data, indices, indptr, order, start, stop, alike):  # noqa: D103
+    for t in range(start.shape[0]):
+        alike[t] = True
+        for i in range(start[t] + 1, stop[t]):
+            if _differs(data, indices, indptr, order[i], order[start[t]]):
+                alike[t] = False
+                break
 
 
 @njit(nogil=True, cache=True)
@@ -101,7 +138,7 @@ def _widest(data, indices, indptr, weight, order, first, last, mean):
             c = indices[q]
             square[c] += w * data[q] * (data[q] - 2.0 * mean[c])
     square += mass * mean * mean
-    widest = np.argmax(square)
+    widest = first_largest(square)
     return widest if square[widest] > 0.0 else -1
 
 

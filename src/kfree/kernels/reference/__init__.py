@@ -24,6 +24,7 @@ from kfree.kernels.reference.sums import (
 )
 from kfree.kernels.reference.topics import count_labels, fold_in, gain_of_seeds, mend_documents, merge_changes
 from kfree.kernels.reference.tree import (
+    alike_dense,
     halve_dense,
     leading_dense,
     leading_packed,
@@ -31,12 +32,14 @@ from kfree.kernels.reference.tree import (
     second_diag,
     second_full,
 )
-from kfree.kernels.reference.tree_csr import halve_csr, leading_csr, mean_csr
+from kfree.kernels.reference.tree_csr import alike_csr, halve_csr, leading_csr, mean_csr
 
 __all__ = [
     "add_csr",
     "add_dense",
     "add_squares",
+    "alike_csr",
+    "alike_dense",
     "arrange",
     "collect",
     "count_labels",

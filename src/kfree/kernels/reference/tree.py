@@ -11,24 +11,38 @@ def _exchanges(beyond):
     return count, front, back
 
 
-def halve_dense(X, weight, log_h, order, start, stop, mean, direction, cut):
+def _apart_widest(x):
+    """Rows beyond the middle of the column with the largest range; none if all rows agree."""
+    low, high = x.min(axis=0), x.max(axis=0)
+    widest = int(np.argmax(high - low))
+    border = 0.5 * low[widest] + 0.5 * high[widest]
+    return x[:, widest] > (border if low[widest] <= border < high[widest] else low[widest])
+
+
+def halve_dense(X, weight, log_h, order, start, stop, mean, direction, margin, cut):
     """Part the rows of each slice by the side of its mean they are on, in place; fills ``cut``, the border.
 
-    Rows with <x - mean, direction> > 0 come last. Where that parts nothing, copies of the first row come first; if
-    all rows are copies, ``cut`` is ``stop``. A ``cut`` that is not negative is given, and nothing moves.
+    Rows with <x - mean, direction> > margin come last. Where that parts nothing, the column with the largest range
+    does; if all rows agree, ``cut`` is ``stop``. A ``cut`` that is not negative is given, and nothing moves.
     ``weight``, ``log_h`` (if there are any) and ``order`` move with the rows.
     """
     for t in np.flatnonzero(np.asarray(cut) < 0):
         rows = slice(start[t], stop[t])
-        beyond = (X[rows] - mean[t]) @ direction[t] > 0
+        beyond = (X[rows] - mean[t]) @ direction[t] > margin[t]
         if beyond.all() or not beyond.any():
-            beyond = (X[rows] != X[start[t]]).any(axis=1)
+            beyond = _apart_widest(X[rows])
         count, front, back = _exchanges(beyond)
         for array in (X, weight, log_h, order):
             if array.size:
                 part = array[rows]
                 part[front], part[back] = part[back].copy(), part[front].copy()
         cut[t] = start[t] + count
+
+
+def alike_dense(X, start, stop, alike):
+    """Whether the rows of each slice are copies of one another."""
+    for t in range(start.shape[0]):
+        alike[t] = (X[start[t] : stop[t]] == X[start[t]]).all()
 
 
 def mean_dense(X, weight, log_h, start, stop, centre, n, mean, level):

@@ -3,24 +3,32 @@
 import numpy as np
 import scipy.sparse as sp
 
-from kfree.kernels.reference.tree import _exchanges, _leading
+from kfree.kernels.reference.tree import _apart_widest, _exchanges, _leading
 
 
 def _rows(data, indices, indptr, rows, p):
     return sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, p))[rows].astype(float).toarray()
 
 
-def halve_csr(data, indices, indptr, order, start, stop, mean, direction, cut):
+def halve_csr(data, indices, indptr, order, start, stop, mean, direction, margin, cut):
     """Part the rows of each slice of ``order`` by the side of its mean they are on; as ``halve_dense``."""
     for t in range(start.shape[0]):
         part = order[start[t] : stop[t]]
         x = _rows(data, indices, indptr, part, mean.shape[1])
-        beyond = x @ direction[t] > mean[t] @ direction[t]
+        beyond = x @ direction[t] - mean[t] @ direction[t] > margin[t]
         if beyond.all() or not beyond.any():
-            beyond = (x != x[0]).any(axis=1)
+            beyond = _apart_widest(x)
         count, front, back = _exchanges(beyond)
         part[front], part[back] = part[back].copy(), part[front].copy()
         cut[t] = start[t] + count
+
+
+def alike_csr(data, indices, indptr, order, start, stop, alike):
+    """Whether the rows of each slice of ``order`` are copies of one another; there are no stored zeros."""
+    p = int(indices.max(initial=-1)) + 1
+    for t in range(start.shape[0]):
+        x = _rows(data, indices, indptr, order[start[t] : stop[t]], p)
+        alike[t] = (x == x[:1]).all()
 
 
 def mean_csr(data, indices, indptr, weight, log_h, order, start, stop, n, mean, level):
