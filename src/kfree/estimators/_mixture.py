@@ -192,29 +192,30 @@ class Model(NamedTuple):
         inside = self.setting.family.covariances(self.mixture.params)
         return None if inside is None else inside * self.units.scale**2
 
-    def _tied(self, X: Any, n: Array | None = None) -> Tied:
+    def tied(self, X: Any, n: Array | None = None) -> Tied:
+        """Rows, checked and in the units of the model."""
         check_rows(X, self.setting.family)
         return make_tied(X, np.ones(X.shape[0]) if n is None else n, self.setting.family, self.units)
 
-    def assign(self, X: Any, n: Array | None = None) -> tuple[Array, float]:
+    def assign(self, tied: Tied) -> tuple[Array, float]:
         """Labels of rows and their free energy, from one exact look at all of them."""
         view = self.mixture.view(self.setting)
-        labels, evidence = assign(self._tied(X, n), view.form, view.log_weight)
+        labels, evidence = assign(tied, view.form, view.log_weight)
         return labels, self.mixture.divergence(self.setting) - evidence
 
     def shares(self, X: Any, tail: bool) -> Array:
         """Responsibilities (n, T + 1), the last the tail's; or of the T components alone."""
         view = self.mixture.view(self.setting)
         if tail:
-            return shares(self._tied(X), view.form, view.log_weight)
+            return shares(self.tied(X), view.form, view.log_weight)
         form = self.setting.family.form(self.mixture.params)
-        return shares(self._tied(X), form, view.log_weight[:-1])
+        return shares(self.tied(X), form, view.log_weight[:-1])
 
     def log_density(self, X: Any) -> Array:
         """Log of the predictive density of rows."""
         family = self.setting.family
         params = join([self.mixture.params, self.setting.prior])
-        tied = self._tied(X)
+        tied = self.tied(X)
         with np.errstate(divide="ignore"):
             log_weight = np.log(self.setting.weights.weights(self.mixture.sticks))
         value = np.empty(tied.size)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
@@ -68,8 +68,8 @@ class FullGaussian(Conjugate):
         """KL of Normal-Wishart distributions."""
         D, nu, nu0 = params.mean.shape[1], params.nu, prior.nu
         ratio = prior.beta / params.beta
-        gap = np.einsum("kd,kde->ke", params.mean - prior.mean, params.root)
-        trace = np.einsum("kde,kdf,kfe->k", params.root, np.broadcast_to(prior.scale, params.scale.shape), params.root)
+        gap = ((params.mean - prior.mean)[:, None, :] @ params.root)[:, 0]
+        trace = (params.root * (prior.scale @ params.root)).sum(axis=(1, 2))
         value = 0.5 * D * (ratio - np.log(ratio) - 1) + 0.5 * prior.beta * nu * (gap * gap).sum(axis=1)
         value += 0.5 * nu0 * (params.log_det - prior.log_det) + 0.5 * (nu - nu0) * _digammas(nu, D)
         return value + 0.5 * nu * (trace - D) + _log_gammas(nu0, D) - _log_gammas(nu, D)
@@ -114,13 +114,13 @@ def _outer(rows: Array) -> Array:
 
 def _record(mean: Array, beta: Array, nu: Array, scale: Array) -> NormalWishart:
     scale = 0.5 * (scale + scale.transpose(0, 2, 1))
-    root, log_det = np.empty_like(scale), np.empty(scale.shape[0])
-    unit = np.eye(scale.shape[1])
-    for k, matrix in enumerate(scale):
-        lower = _cholesky(matrix)
-        root[k] = solve_triangular(lower, unit, lower=True, check_finite=False).T
-        log_det[k] = 2 * np.log(np.diag(lower)).sum()
-    return NormalWishart(mean, beta, nu, scale, root, log_det)
+    try:
+        lower = np.linalg.cholesky(scale)
+    except np.linalg.LinAlgError:
+        lower = np.stack([_cholesky(matrix) for matrix in scale])
+    root = np.triu(np.linalg.inv(lower).transpose(0, 2, 1))
+    log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+    return NormalWishart(mean, beta, nu, scale, np.ascontiguousarray(root), log_det)
 
 
 def _cholesky(matrix: Array) -> Array:

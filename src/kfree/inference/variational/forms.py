@@ -1,5 +1,6 @@
 """The three forms of expected log-likelihoods, made ready to run over blocks of tied rows."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -105,11 +106,6 @@ class _Whitened(Runner):
         widest = max(shift.size for _, _, shift in self._groups)
         self._tile = max(64, _HELD // widest)
         self._near = _FAR / (np.finfo(float).eps * np.sqrt(self.p) * np.abs(root).max())
-        if tied.second is not None:
-            self._upper = np.triu_indices(self.p)
-            twice = np.where(self._upper[0] == self._upper[1], 0.5, 1.0)
-            precision = np.einsum("kde,kfe->kdf", root, root)
-            self._packed = np.ascontiguousarray((precision[:, self._upper[0], self._upper[1]] * twice).T)
 
     def scores(self, tied: Tied, span: slice) -> Array:
         rows = tied.mean[span]
@@ -121,8 +117,6 @@ class _Whitened(Runner):
                 products = self._centred(some, group) if far else some @ root
                 origin = np.zeros_like(shift) if far else shift
                 kernels().whitened_scores(products, origin, self.form.offset[group], group.start, target)
-        if tied.second is not None:
-            scores -= tied.second[span] @ self._packed
         return scores
 
     def _centred(self, rows: Array, group: slice) -> Array:
@@ -137,11 +131,6 @@ class _Whitened(Runner):
         for k in range(self.free):
             some = held[: kernels().collect(rows, weight, resp[k], self.form.mean[k], held)]
             gram[k] = some.T @ some
-        if tied.second is not None:
-            packed = (resp[: self.free] * weight) @ tied.second[span]
-            i, j = self._upper
-            gram[:, i + 1, j + 1] += packed
-            gram[:, j + 1, i + 1] += np.where(i == j, 0.0, packed)
         return (gram,)
 
     def result(self, parts: tuple[Array, ...]) -> Sums:
@@ -149,9 +138,46 @@ class _Whitened(Runner):
         return Sums(gram[:, 0, 0], gram[:, 0, 1:], gram[:, 1:, 1:], self.form.mean[: self.free])
 
 
+class _Nodes(Runner):
+    """Whitened distances of nodes: few rows that stand for many, so that compiled loops beat products."""
+
+    form: Whitened
+
+    def _prepare(self, tied: Tied) -> None:
+        self._packed = np.empty((self.K, self.p * (self.p + 1) // 2))
+        kernels().half_precisions(self.form.root, self._packed)
+
+    def scores(self, tied: Tied, span: slice) -> Array:
+        assert tied.second is not None
+        root, mean, offset = self.form
+        scores = np.empty((span.stop - span.start, self.K))
+        kernels().node_scores(tied.mean[span], tied.second[span], root, self._packed, mean, offset, scores)
+        return scores
+
+    def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
+        assert tied.second is not None
+        mass, first = np.zeros(self.free), np.zeros((self.free, self.p))
+        packed, centre = np.zeros((self.free, self._packed.shape[1])), self.form.mean[: self.free]
+        kernels().node_sums(tied.mean[span], tied.second[span], tied.n[span], resp, centre, mass, first, packed)
+        return mass, first, packed
+
+    def result(self, parts: tuple[Array, ...]) -> Sums:
+        i, j = _upper(self.p)
+        second = np.empty((self.free, self.p, self.p))
+        second[:, i, j] = second[:, j, i] = parts[2]
+        return Sums(parts[0], parts[1], second, self.form.mean[: self.free])
+
+
+@cache
+def _upper(p: int) -> tuple[Array, Array]:
+    return np.triu_indices(p)
+
+
 _RUNNERS: dict[Any, type[Runner]] = {Linear: _Linear, Weighted: _Weighted, Whitened: _Whitened}
 
 
 def make_runner(form: Form, free: int, tied: Tied) -> Runner:
     """The runner of a form."""
+    if isinstance(form, Whitened) and tied.second is not None:
+        return _Nodes(form, free, tied)
     return _RUNNERS[type(form)](form, free, tied)

@@ -36,6 +36,9 @@ class Partition(Protocol):
     def coarsen(self, view: View) -> None:
         """Join rows that the parameters do not tell apart."""
 
+    def sharpen(self) -> bool:
+        """Growth has ended: whether from now on ``expand`` looks more closely than before."""
+
 
 class SingleRows:
     """The rows as they are."""
@@ -58,6 +61,10 @@ class SingleRows:
 
     def coarsen(self, view: View) -> None:
         """Nothing is joined."""
+
+    def sharpen(self) -> bool:
+        """There is nothing to look at more closely."""
+        return False
 
 
 def all_in_one(tied: Tied) -> Array:

@@ -15,7 +15,7 @@ from kfree.rows import Tied
 # Components that weigh less are not split.
 _LEAST = 2.0
 # Full updates between looks at the partition.
-_CYCLES = 3
+_CYCLES = 1
 # A split that has further to fall than this many times its last step is given up.
 _HOPELESS = 50
 # A proposal is good as long as the weight of its component has changed by no more than this share.
@@ -62,6 +62,18 @@ def search(setting: Setting, partition: Partition, plan: Plan, budget: Budget) -
     return _Search(setting, partition, plan, budget).run()
 
 
+def polish(setting: Setting, partition: Partition, found: Found, plan: Plan, budget: Budget) -> Found:
+    """Update a mixture that was found on another partition; a few updates are enough, converged or not."""
+    work = _Search(setting, partition, plan, budget)
+    try:
+        state, _ = work._settle(work._swept(found.mixture, np.arange(found.mixture.size)))
+    except KeyboardInterrupt:
+        budget.interrupted = True
+        return found
+    trace = [*found.trace, *work._settled[1:]]
+    return Found(state.mixture, state.energy, trace, found.n_iter + work.n_iter, found.converged)
+
+
 class _Search:
     def __init__(self, setting: Setting, partition: Partition, plan: Plan, budget: Budget):
         self.setting, self.partition, self.plan, self.budget = setting, partition, plan, budget
@@ -74,11 +86,15 @@ class _Search:
         converged = False
         try:
             self.state, converged = self._first()
-            while self.state.mixture.size < self.plan.max_components and not self.budget.spent:
-                grown, settled = self._grow()
-                if not grown:
+            while not self.budget.spent:
+                full = self.state.mixture.size >= self.plan.max_components
+                grown, settled = (False, True) if full else self._grow()
+                if grown:
+                    converged = settled
+                elif self.partition.sharpen():
+                    converged = self._again()
+                else:
                     break
-                converged = settled
         except KeyboardInterrupt:
             self.budget.interrupted = True
         if self.state is None:  # interrupted before there was anything: a component at the prior
@@ -101,6 +117,14 @@ class _Search:
         self.state, converged = self._settle(start)
         self.trace = self._settled
         return self.state, converged
+
+    def _again(self) -> bool:
+        """Update everything where rows are told apart more finely; whether that converged."""
+        assert self.state is not None
+        self.state, converged = self._settle(self.state)
+        self.trace += self._settled[1:]
+        self.known = {}
+        return converged
 
     def _swept(self, mixture: Mixture, names: Array, before: float = np.inf, cycle: int = 0) -> State:
         swept, energy = mixture.sweep(self.setting, self.partition.tied)

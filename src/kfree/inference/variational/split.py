@@ -81,9 +81,9 @@ class _Parent(NamedTuple):
         if halves is None:
             return nothing
         cost = self.cost(part)
-        best = self.update(part, halves)
+        best = self.update(part, halves, cost)
         if cost - best.cost <= self.enough:
-            best = min([best, *self._deeper(part, best)], key=lambda children: children.cost)
+            best = min([best, *self._deeper(part, best, cost)], key=lambda children: children.cost)
         return Proposal(cost - best.cost, self.mass, best.params, best.sizes, token)
 
     def _halves(self, part: Tied, params: Any, share: Array, ray: Ray) -> Array | None:
@@ -92,7 +92,7 @@ class _Parent(NamedTuple):
         halves = np.stack([share * side, share * ~side])
         return halves if (halves @ part.n > EMPTY).all() else None
 
-    def _deeper(self, part: Tied, pair: _Children) -> list[_Children]:
+    def _deeper(self, part: Tied, pair: _Children, whole: float) -> list[_Children]:
         """One of two children, or both, split once more: three in a row may pay where two do not."""
         resp = shares(part, self.setting.family.form(pair.params), pair.log_weight).T
         split: list[Array] = []
@@ -103,7 +103,7 @@ class _Parent(NamedTuple):
                 halves = self._halves(part, params, resp[k], find_ray(self.setting, params, part, weight))
             split.append(resp[k : k + 1] if halves is None else halves)
         ways = [(split[0], resp[1:]), (resp[:1], split[1]), (split[0], split[1])]
-        return [self.update(part, np.concatenate(way)) for way in ways if 2 < sum(map(len, way)) <= self.most]
+        return [self.update(part, np.concatenate(way), whole) for way in ways if 2 < sum(map(len, way)) <= self.most]
 
     def cost(self, part: Tied) -> float:
         """Free energy of the part as one component beside the others, up to what is held."""
@@ -115,11 +115,12 @@ class _Parent(NamedTuple):
         sizes = np.append(self.others[:-1], part.total)
         return own - fit + setting.weights.cost(np.append(sizes[by_size(sizes)], self.others[-1]))
 
-    def update(self, part: Tied, resp: Array) -> _Children:
-        """Coordinate updates of components that share the part, from responsibilities (K, R)."""
+    def update(self, part: Tied, resp: Array, whole: float) -> _Children:
+        """Coordinate updates of components that share the part, from responsibilities (K, R); given up if they are
+        not on the way to cost less than the whole."""
         family, K, last, best = self.setting.family, resp.shape[0], np.inf, None
         sums = sums_of(part, family.form(take(self.params, [0] * K)), resp)
-        for _ in range(_UPDATES):
+        for left in range(_UPDATES - 1, -1, -1):
             params = family.posterior(self.setting.prior, sums)
             sizes = np.concatenate([self.others[:-1], sums.mass])
             order = by_size(sizes)
@@ -133,7 +134,8 @@ class _Parent(NamedTuple):
             cost -= swept.evidence + held
             if best is None or cost < best.cost:
                 best = _Children(params, sums.mass, log_weight, cost)
-            if not last - cost > self.enough / 10 or swept.sums.mass.min() <= EMPTY:
+            hopeless = cost - whole > left * (last - cost)  # at this pace
+            if not last - cost > self.enough / 10 or hopeless or swept.sums.mass.min() <= EMPTY:
                 break
             last, sums = cost, swept.sums
         assert best is not None

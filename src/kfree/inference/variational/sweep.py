@@ -31,7 +31,7 @@ def sweep(tied: Tied, form: Form, log_weight: Array, free: int) -> Swept:
     runner = make_runner(form, free, tied)
 
     def of_span(span: slice) -> tuple[tuple[Array, ...], float, float]:
-        resp, lse = _soften(runner.scores(tied, span), log_weight)
+        resp, lse = soften(runner.scores(tied, span), log_weight)
         n = tied.n[span]
         return runner.sums(tied, span, resp), float((resp[free:] @ n).sum()), float(n @ lse)
 
@@ -53,7 +53,9 @@ def sums_of(tied: Tied, form: Form, resp: Array) -> Sums:
     return runner.result(total)
 
 
-def _soften(scores: Array, log_weight: Array) -> Shares:
+def soften(scores: Array, log_weight: Array | None = None) -> Shares:
+    """Shares of terms in sums of exponentials, and the logs of the sums."""
+    log_weight = np.zeros(scores.shape[1]) if log_weight is None else log_weight
     resp, lse = np.empty(scores.shape[::-1]), np.empty(scores.shape[0])
     kernels().soften(scores, log_weight, resp, lse)
     return Shares(resp, lse)
@@ -71,7 +73,7 @@ def evidence(tied: Tied, form: Form, log_weight: Array) -> float:
     runner = make_runner(form, 0, tied)
 
     def of_span(span: slice) -> float:
-        return float(tied.n[span] @ _soften(runner.scores(tied, span), log_weight).lse)
+        return float(tied.n[span] @ soften(runner.scores(tied, span), log_weight).lse)
 
     return sum(tied.each(of_span, runner.K)) + tied.base
 
@@ -81,7 +83,7 @@ def members(tied: Tied, form: Form, log_weight: Array, wanted: Array, least: flo
     runner = make_runner(form, 0, tied)
 
     def of_span(span: slice) -> list[tuple[Array, Array]]:
-        resp = _soften(runner.scores(tied, span), log_weight).resp[wanted]
+        resp = soften(runner.scores(tied, span), log_weight).resp[wanted]
         places = [np.flatnonzero(share > least) for share in resp]
         return [(span.start + place, share[place]) for place, share in zip(places, resp)]
 
@@ -99,7 +101,7 @@ def assign(tied: Tied, form: Form, log_weight: Array) -> tuple[Array, float]:
     def of_span(span: slice) -> tuple[Array, float]:
         scores = runner.scores(tied, span)
         labels = (scores[:, :-1] + log_weight[:-1]).argmax(axis=1)
-        return labels, float(tied.n[span] @ _soften(scores, log_weight).lse)
+        return labels, float(tied.n[span] @ soften(scores, log_weight).lse)
 
     parts = list(tied.each(of_span, runner.K))
     return np.concatenate([part[0] for part in parts]), sum(part[1] for part in parts) + tied.base
@@ -108,5 +110,5 @@ def assign(tied: Tied, form: Form, log_weight: Array) -> tuple[Array, float]:
 def shares(tied: Tied, form: Form, log_weight: Array) -> Array:
     """Responsibilities of all rows, (R, K)."""
     runner = make_runner(form, 0, tied)
-    parts = tied.each(lambda span: _soften(runner.scores(tied, span), log_weight).resp.T, runner.K)
+    parts = tied.each(lambda span: soften(runner.scores(tied, span), log_weight).resp.T, runner.K)
     return np.concatenate(list(parts))
