@@ -8,6 +8,7 @@ from kfree.estimators.hdp_topics import HDPTopics
 from kfree.estimators.k_features import KFeatures
 from kfree.estimators.lam import LamPath, lam_for_k, lam_path
 from kfree.estimators.stepwise_k_features import StepwiseKFeatures
+from kfree.estimators.variational import VariationalDPMixture
 
 __all__ = [
     "BPMeans",
@@ -18,6 +19,7 @@ __all__ = [
     "KFeatures",
     "LamPath",
     "StepwiseKFeatures",
+    "VariationalDPMixture",
     "lam_for_k",
     "lam_for_n_components",
     "lam_path",

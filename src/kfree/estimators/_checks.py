@@ -71,7 +71,7 @@ def check_finite(X: Any) -> None:
         )
 
 
-def check_domain(X: Any, family: Family) -> None:
+def check_domain(X: Any, family: Any, what: str = "divergence") -> None:
     """Every entry in the family's domain; the message names the first that is not."""
     if family.lower == -np.inf and family.upper == np.inf:
         return
@@ -96,12 +96,12 @@ def check_domain(X: Any, family: Family) -> None:
         more = f", and {bad - 1} more entries" if bad > 1 else ""
         negative = "Negative values in data: " if float(X[first]) < 0 <= family.lower else ""
         raise ValueError(
-            f"{negative}divergence={label_of(family)} needs {domain}, but X[{first[0]}, {first[1]}] = "
+            f"{negative}{what}={label_of(family)} needs {domain}, but X[{first[0]}, {first[1]}] = "
             f"{float(X[first]):g}{more}. {family.advice}"
         )
 
 
-def label_of(family: Family) -> str:
+def label_of(family: Any) -> str:
     """How a family is named in messages."""
     return repr(family.name) if family.name else type(family).__name__
 

@@ -5,15 +5,18 @@ from kfree.rows.csr import CsrRows
 from kfree.rows.dense import DenseRows
 from kfree.rows.documents import Documents
 from kfree.rows.threads import n_threads, set_span_threads
+from kfree.rows.tied import TIED_SPAN, Tied
 
 __all__ = [
     "SPAN",
+    "TIED_SPAN",
     "CsrRows",
     "DenseRows",
     "Documents",
     "Nearest",
     "Norms",
     "Rows",
+    "Tied",
     "n_threads",
     "set_span_threads",
 ]

@@ -17,7 +17,9 @@ from kfree.kernels.compiled.feature_runs import run_features, seed_feature
 from kfree.kernels.compiled.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.compiled.location import place_documents
+from kfree.kernels.compiled.mixture import add_squares, collect, soften, weighted_scores, whitened_scores
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
+from kfree.kernels.compiled.nodes import half_precisions, node_scores, node_sums
 from kfree.kernels.compiled.paper import paper_cells, paper_clusters
 from kfree.kernels.compiled.soft import likeliest, soft_documents, soft_words
 from kfree.kernels.compiled.sums import (
@@ -32,15 +34,29 @@ from kfree.kernels.compiled.sums import (
     tally_dense,
 )
 from kfree.kernels.compiled.topics import count_labels, fold_in, gain_of_seeds, mend_documents, merge_changes
+from kfree.kernels.compiled.tree import (
+    alike_dense,
+    halve_dense,
+    leading_dense,
+    leading_packed,
+    mean_dense,
+    second_diag,
+    second_full,
+)
+from kfree.kernels.compiled.tree_csr import alike_csr, halve_csr, leading_csr, mean_csr
 
 __all__ = [
     "add_csr",
     "add_dense",
+    "add_squares",
+    "alike_csr",
+    "alike_dense",
     "arrange",
     "best_rows",
     "close_documents",
     "close_words",
     "collapsed_rows",
+    "collect",
     "count_labels",
     "dip",
     "distance_csr",
@@ -50,19 +66,29 @@ __all__ = [
     "find_slots",
     "fold_in",
     "gain_of_seeds",
+    "half_precisions",
+    "halve_csr",
+    "halve_dense",
     "hash_csr",
     "hash_dense",
+    "leading_csr",
+    "leading_dense",
+    "leading_packed",
     "least_changes",
     "likeliest",
     "lower_bounds",
     "lower_medians",
     "may_open",
+    "mean_csr",
+    "mean_dense",
     "measure_dense",
     "mend_documents",
     "merge_changes",
     "near_threshold",
     "nearest_csr",
     "nearest_dense",
+    "node_scores",
+    "node_sums",
     "open_decisions",
     "own_csr",
     "own_dense",
@@ -73,10 +99,13 @@ __all__ = [
     "relabel",
     "rows_of_pairs",
     "run_features",
+    "second_diag",
+    "second_full",
     "seed_feature",
     "share_gains",
     "soft_documents",
     "soft_words",
+    "soften",
     "solve_means",
     "sort_segments",
     "sweep_rows",
@@ -86,4 +115,6 @@ __all__ = [
     "unsettled",
     "visit_rows",
     "walk_rows",
+    "weighted_scores",
+    "whitened_scores",
 ]

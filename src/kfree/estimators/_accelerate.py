@@ -1,0 +1,66 @@
+"""Rows or nodes: what the search of a variational mixture runs on, and how it ends."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.neighbors import KDTree
+
+from kfree.estimators._mixture import Problem
+from kfree.inference.loop import Budget
+from kfree.inference.variational.nodes import Rule, TreeNodes
+from kfree.inference.variational.partition import Partition, SingleRows
+from kfree.inference.variational.search import Found, Plan, polish
+from kfree.rows.tree import Slices, Tree
+
+ACCELERATE = ("auto", "tree", "kdtree")
+EXPAND = ("gain", "q")
+FINAL = ("labels", "refine", "polish")
+#: What is kept of the second moments of nodes.
+_SHAPES = {"gaussian": "full", "diag": "diag", "spherical": "spherical"}
+# Rows from which "auto" takes the tree; columns must be few beside them, or nodes stay too wide to save anything.
+_MANY, _PER_COLUMN = 5000, 100
+# Exact updates of all rows that a polish makes.
+_POLISH = 10
+# Rows in the last nodes that scikit-learn makes; smaller ones are made as they are needed.
+_LEAF = 32
+
+
+class Acceleration(NamedTuple):
+    """The user's choices."""
+
+    accelerate: str | None
+    expand: str
+    final: str
+    max_nodes: int | None
+
+    def partition(self, problem: Problem) -> Partition:
+        """What the search runs on."""
+        rows, family = problem.tied, problem.setting.family
+        how = self.accelerate
+        if how == "auto":
+            size = max(rows.size, rows.total)  # the same for copies and integer weights
+            many = size >= max(_MANY, _PER_COLUMN * rows.mean.shape[1]) and family.continuous
+            how = "tree" if many else None
+        if how is None:
+            return SingleRows(rows)
+        slices = _kd_slices(rows.mean, family.name) if how == "kdtree" else None
+        shape = _SHAPES.get(family.name, "none")
+        tree = Tree(rows, shape, max_nodes=self.max_nodes, slices=slices)
+        return TreeNodes(tree, rows, Rule(kind=self.expand, refine=self.final == "refine"))
+
+    def finish(self, problem: Problem, partition: Partition, found: Found, plan: Plan, budget: Budget) -> Found:
+        """Exact updates of all rows, if they are wanted and have not been made."""
+        if self.final != "polish" or partition.fixed:
+            return found
+        return polish(problem.setting, SingleRows(problem.tied), found, plan._replace(max_iter=_POLISH), budget)
+
+
+def _kd_slices(X: Any, name: str) -> Slices:
+    if sp.issparse(X):
+        raise ValueError(
+            f"accelerate='kdtree' needs dense rows, and family={name!r} was given sparse ones. Use accelerate='tree'."
+        )
+    _, order, nodes, _ = KDTree(X, leaf_size=_LEAF).get_arrays()
+    start, stop = (np.asarray(nodes[name], dtype=np.intp) for name in ("idx_start", "idx_end"))
+    return Slices(np.array(order, dtype=np.intp), start, stop)

@@ -1,0 +1,368 @@
+"""VariationalDPMixture: soft clusters and a density, the number of components found."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kfree.estimators._accelerate import ACCELERATE, EXPAND, FINAL, Acceleration
+from kfree.estimators._checks import check_choice, check_number, check_weight
+from kfree.estimators._mixture import Model, Problem, check_concentration
+from kfree.estimators._sklearn import check_table
+from kfree.families.conjugate import CONJUGATE
+from kfree.inference.loop import Budget, Info
+from kfree.inference.variational.partition import Partition
+from kfree.inference.variational.search import Found, Plan, search
+from kfree.rows import set_span_threads
+
+
+class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
+    r"""Dirichlet-process mixture by variational inference; the number of components is found.
+
+    Weights are broken off a stick, :math:`\pi_i = v_i \prod_{j<i} (1 - v_j)`, :math:`v_i \sim Beta(a_1, a_2)`, without
+    end. The first T components have posteriors of their own, all others keep the prior and are summed exactly: there is
+    no truncation. Minimises the free energy, an upper bound of minus the log evidence,
+
+    .. math:: F = \sum_{i \le T} KL(q(v_i) \| p(v)) + KL(q(\eta_i) \| p(\eta))
+        - \sum_n \log \sum_{i=1}^{\infty} \exp E_q[\log \pi_i + \log p(x_n | \eta_i)]
+
+    T grows from 1 by splits for as long as F falls.
+
+    Parameters
+    ----------
+    family : {"gaussian", "diag", "spherical", "multinomial", "poisson", "bernoulli"}, default="gaussian"
+        What a component is. Gaussians with full, diagonal or spherical covariance; counts given their total,
+        independent counts, zeros and ones. Rows may be sparse for the last three.
+    accelerate : {"auto", "tree", "kdtree"} or None, default="auto"
+        None looks at every row in every update (VDP). "tree" lets nodes of a tree of principal directions stand for
+        the rows they hold (Fast-VDP), "kdtree" those of scikit-learn's KDTree, as in [1]_: many more nodes for the
+        same free energy. Labels, and F, are from a last exact look at all rows. "auto" takes the tree for Gaussians
+        of at least 5000 rows and 100 rows a column. If a third of the rows would be nodes, the rows take over.
+    concentration : float or pair, default=1.0
+        Larger expects more components. A pair (a1, a2) is the Beta prior of every stick; a number stands for
+        (1, concentration), the Dirichlet process.
+    prior : dict, default=None
+        Hyperparameters in place of the defaults, in the units of X. Gaussians: "mean" (that of the data),
+        "mean_precision" (0.01), "degrees_of_freedom" (D + 1), "covariance" (0.01 of the largest eigenvalue of the
+        data's covariance: what a component looks like before data). "multinomial": "counts" (0.5).
+        "poisson": "shape" (column means + 0.5), "rate" (1). "bernoulli": "ones", "zeros" (0.5).
+    max_components : int, default=None
+        Stop growing at so many; None for no limit.
+    n_candidates : int, default=10
+        Components whose split is tried at a time, the largest first. More are tried only if none of these pays.
+    n_failed : int, default=1
+        Splits that may fail in a row before growth ends.
+    tol : float or "relative", default=1e-5
+        Fall of F, in nats per row and column, that a split must bring; updates stop at a tenth of it. "relative":
+        1e-5 of the size of F, as in [1]_, which depends on the units of X.
+    max_iter : int, default=300
+        Most updates for each number of components.
+    max_time : float, default=None
+        Seconds after which the best so far is returned.
+    expand : {"gain", "q"}, default="gain"
+        When a node gives way to its two children. "gain": if that lowers F by more than 0.01 nats a row, or if its
+        rows are farther from their components than these are wide. "q": if responsibilities change by more than 0.1
+        in total variation, the rule of [1]_, which sees less.
+    final : {"labels", "refine", "polish"}, default="labels"
+        How a search over nodes ends: as it is, with nodes refined without tolerance and more growth on them, or with
+        ten exact updates of all rows.
+    max_nodes : int, default=None
+        Nodes the tree may have; about 8 (D + 3)^2 / 2 bytes each.
+    random_state : int, RandomState or None, default=None
+        For ``sample``; a fit draws nothing at random.
+    verbose : int, default=0
+        1 prints every update.
+
+    Attributes
+    ----------
+    n_components_ : int
+        T.
+    weights_ : array (T,)
+        Expected weights, largest component first.
+    tail_weight_ : float
+        Expected weight of all other components together; with ``weights_`` it makes 1.
+    means_ : array (T, D)
+        Expected means: of the rows, or, for "multinomial", the probabilities of the columns.
+    covariances_ : array (T, D, D), (T, D) or (T,)
+        Inverse of the expected precisions: full, diagonal, spherical. Gaussians only.
+    labels_ : array (N,)
+        Likeliest component of each training row.
+    free_energy_ : float
+        F of the training rows.
+    tied_free_energy_ : float
+        F on what the search ran on; at least ``free_energy_`` where nodes share their responsibilities.
+    free_energy_trace_ : array
+        ``tied_free_energy_`` after each update that was kept. Never rises, except where nodes are joined again.
+    n_nodes_ : int
+        Rows or nodes that the search ended with.
+    n_iter_ : int
+        Updates, those of splits that failed included.
+    converged_ : bool
+        Whether growth ended by itself and the last updates met ``tol``.
+
+    See Also
+    --------
+    sklearn.mixture.BayesianGaussianMixture : Truncated, dense Gaussian data only.
+
+    References
+    ----------
+    .. [1] Kurihara, Welling & Vlassis (2006), Accelerated variational Dirichlet process mixtures.
+    .. [2] Blei & Jordan (2006), Variational inference for Dirichlet process mixtures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfree import VariationalDPMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(m, 1, size=(200, 2)) for m in (-6, 0, 6)])
+    >>> model = VariationalDPMixture().fit(X)
+    >>> model.n_components_
+    3
+    >>> model.predict_proba(X[:1]).round(2), model.score_samples([[0.0, 0.0], [50.0, 0.0]]) > -10
+    (array([[1., 0., 0.]]), array([ True, False]))
+    """
+
+    weights_: Any
+    means_: Any
+    n_components_: int
+    _model: Model
+
+    def __init__(
+        self,
+        *,
+        family="gaussian",
+        accelerate="auto",
+        concentration=1.0,
+        prior=None,
+        max_components=None,
+        n_candidates=10,
+        n_failed=1,
+        tol=1e-5,
+        max_iter=300,
+        max_time=None,
+        expand="gain",
+        final="labels",
+        max_nodes=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.family = family
+        self.accelerate = accelerate
+        self.concentration = concentration
+        self.prior = prior
+        self.max_components = max_components
+        self.n_candidates = n_candidates
+        self.n_failed = n_failed
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.expand = expand
+        self.final = final
+        self.max_nodes = max_nodes
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the components of the rows of X.
+
+        Parameters
+        ----------
+        X : array (N, D), or CSR matrix for "multinomial", "poisson" and "bernoulli"
+        y : ignored
+        sample_weight : array (N,), default=None
+            An integer weight equals repeating the row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = check_table(self, X, reset=True)
+        weights = check_concentration(self.concentration)
+        problem = Problem.of(X, sample_weight, self.family, self.prior, weights)
+        budget = Budget(self.max_time, self._reporter())
+        with set_span_threads():
+            acceleration = Acceleration(self.accelerate, self.expand, self.final, self.max_nodes)
+            partition = acceleration.partition(problem)
+            found = search(problem.setting, partition, self._plan(), budget)
+            found = acceleration.finish(problem, partition, found, self._plan(), budget)
+            self._publish(problem, partition, found, X, check_weight(sample_weight, X.shape[0]))
+        self._warn(problem, budget)
+        return self
+
+    def predict(self, X):
+        """Likeliest component of each row.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, D)
+
+        Returns
+        -------
+        array (n,) of int
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            return self._model.assign(self._model.tied(X))[0]
+
+    def predict_proba(self, X, *, tail=False):
+        """Responsibilities of the components.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, D)
+        tail : bool, default=False
+            Add a column for all components beyond the T that were found: rows that fit none of these have a large
+            value there. Without it, rows are shared among the T.
+
+        Returns
+        -------
+        array (n, T) or (n, T + 1)
+            Rows sum to 1.
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            return self._model.shares(X, tail)
+
+    def score_samples(self, X):
+        """Log of the predictive density of each row.
+
+        It integrates (for counts and bits: sums) to one over all rows; "multinomial": over rows of the same total.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, D)
+
+        Returns
+        -------
+        array (n,)
+        """
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            return self._model.log_density(X)
+
+    def score(self, X, y=None, sample_weight=None):
+        """Mean log predictive density.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, D)
+        y : ignored
+        sample_weight : array (n,), default=None
+
+        Returns
+        -------
+        float
+        """
+        value = self.score_samples(X)
+        weight = check_weight(sample_weight, value.shape[0])
+        return float(np.average(value, weights=weight if weight.size else None))
+
+    def sample(self, n_samples=1):
+        """Draw rows from the predictive density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : array (n_samples, D)
+            "multinomial": rows whose total is the mean total of the training rows, rounded.
+        labels : array (n_samples,)
+            Component of each row; -1 for one beyond the T that were found.
+        """
+        check_is_fitted(self)
+        check_number("n_samples", n_samples, least=1, integer=True)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return self._model.sample(int(n_samples), np.random.default_rng(seed))
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "_model")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        family = CONJUGATE.get(self.family) if isinstance(self.family, str) else None
+        tags.input_tags.sparse = family is not None and not family.continuous
+        tags.input_tags.positive_only = family is not None and family.lower >= 0
+        return tags
+
+    def _check_parameters(self) -> None:
+        check_choice("family", self.family, tuple(CONJUGATE))
+        if self.accelerate is not None:
+            check_choice("accelerate", self.accelerate, ACCELERATE)
+        check_choice("expand", self.expand, EXPAND)
+        check_choice("final", self.final, FINAL)
+        if self.max_nodes is not None:
+            check_number("max_nodes", self.max_nodes, least=1, integer=True)
+        if self.max_components is not None:
+            check_number("max_components", self.max_components, least=1, integer=True)
+        for name in ("n_candidates", "n_failed", "max_iter"):
+            check_number(name, getattr(self, name), least=1, integer=True)
+        if isinstance(self.tol, str):
+            check_choice("tol", self.tol, ("relative",))
+        else:
+            check_number("tol", self.tol, least=0.0, hint="Pass a number >= 0, or tol='relative'.")
+        if self.max_time is not None:
+            check_number("max_time", self.max_time, least=0.0)
+
+    def _plan(self) -> Plan:
+        most = np.inf if self.max_components is None else self.max_components
+        tol = None if isinstance(self.tol, str) else float(self.tol)
+        return Plan(self.n_candidates, self.n_failed, most, self.max_iter, tol)
+
+    def _publish(self, problem: Problem, partition: Partition, found: Found, X: Any, weight: Any) -> None:
+        """Write every fitted attribute, once."""
+        model = Model.of(problem, found.mixture)
+        all_weigh = problem.tied.size == X.shape[0]
+        tied = problem.tied if all_weigh else model.tied(X, weight)
+        self.labels_, self.free_energy_ = model.assign(tied)
+        self._model = model
+        weights = problem.setting.weights.weights(found.mixture.sticks)
+        self.weights_, self.tail_weight_ = weights[:-1], float(weights[-1])
+        self.n_components_ = found.mixture.size
+        self.means_ = model.means()
+        covariances = model.covariances()
+        if covariances is not None:
+            self.covariances_ = covariances
+        self.tied_free_energy_ = found.energy
+        self.free_energy_trace_ = np.array(found.trace)
+        self.n_nodes_ = partition.tied.size
+        self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
+
+    def _reporter(self):
+        if not self.verbose:
+            return None
+
+        def report(phase: str, count: int, info: Info) -> None:
+            print(
+                f"[VariationalDPMixture] {phase} {count}: {info.n_clusters} components, "
+                f"free energy {info.objective:.8g}"
+            )
+
+        return report
+
+    def _warn(self, problem: Problem, budget: Budget) -> None:
+        if problem.degenerate:
+            warnings.warn(
+                "The rows of X do not differ, so the data say nothing about the width of a component: it was taken "
+                "to be a tenth of a unit. Pass prior={'covariance': ...} to set it.",
+                UserWarning,
+                stacklevel=3,
+            )
+        if budget.interrupted:
+            reason = "The fit was interrupted"
+        elif not self.converged_ and self.max_time is not None and budget.spent:
+            reason = f"The fit stopped after max_time={self.max_time:g} s"
+        elif not self.converged_:
+            reason = f"The free energy still falls after max_iter={self.max_iter} updates (raise max_iter or tol)"
+        else:
+            return
+        warnings.warn(f"{reason}; this is the best model so far.", ConvergenceWarning, stacklevel=3)

@@ -1,0 +1,195 @@
+"""Counts and binary rows with Dirichlet, gamma and beta priors; rows may be sparse."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import digamma, gammaln
+
+from kfree.families.base import Array
+from kfree.families.conjugate.base import Conjugate, Facts, Linear, Sums, hyperparameter
+from kfree.families.conjugate.gamma import beta_divergence, dirichlet_divergence, gamma_divergence
+
+
+class Dirichlet(NamedTuple):
+    """Probabilities of a component ~ Dirichlet(counts)."""
+
+    counts: Array  # (K, p)
+
+
+class Gammas(NamedTuple):
+    """Rates of a component ~ Gamma(shape_d, rate)."""
+
+    shape: Array  # (K, p)
+    rate: Array  # (K,)
+
+
+class Betas(NamedTuple):
+    """Probabilities of ones ~ Beta(ones_d, zeros_d)."""
+
+    ones: Array  # (K, p)
+    zeros: Array  # (K, p)
+
+
+class Multinomial(Conjugate):
+    """Counts of a row given their total; the predictive density is the Dirichlet-multinomial."""
+
+    name = "multinomial"
+    lower = 0.0
+    advice = "Counts are meant; clip negative entries or use family='gaussian'."
+    hyperparameters = ("counts",)
+
+    def prior(self, facts: Facts, given: Mapping[str, Any]) -> Dirichlet:
+        """Half a count for every column."""
+        return Dirichlet(hyperparameter(given, "counts", 0.5, (facts.p,), 0.0)[None])
+
+    def posterior(self, prior: Dirichlet, sums: Sums) -> Dirichlet:
+        """Counts add."""
+        return Dirichlet(prior.counts + sums.first)
+
+    def form(self, params: Dirichlet) -> Linear:
+        """Expected log-probabilities."""
+        total = digamma(params.counts.sum(axis=1))
+        return Linear(digamma(params.counts) - total[:, None], np.zeros(total.shape[0]))
+
+    def divergence(self, params: Dirichlet, prior: Dirichlet) -> Array:
+        """KL of Dirichlet distributions."""
+        return dirichlet_divergence(params.counts, prior.counts)
+
+    def log_base(self, X: Any) -> Array:
+        """The multinomial coefficient."""
+        total = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+        return gammaln(total + 1) - _sum_of_log_factorials(X)
+
+    def log_predictive(self, params: Dirichlet, X: Any) -> Array:
+        """Dirichlet-multinomial."""
+        whole = params.counts.sum(axis=1)
+        total = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()[:, None]
+        return _sum_of_rises(params.counts, X) - (gammaln(whole + total) - gammaln(whole)) + self.log_base(X)[:, None]
+
+    def sample(self, params: Dirichlet, labels: Array, rng: np.random.Generator, length: Array) -> Array:
+        """Probabilities first, then counts."""
+        draws = rng.standard_gamma(params.counts[labels])
+        draws /= np.maximum(draws.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        return rng.multinomial(length, draws / draws.sum(axis=1, keepdims=True)).astype(np.float64)
+
+    def means(self, params: Dirichlet) -> Array:
+        """Expected probabilities."""
+        return params.counts / params.counts.sum(axis=1, keepdims=True)
+
+    def standardised(self, X: Any, mean: Array) -> Any:
+        """Rows as shares of their total: what differs between components is not how long rows are."""
+        total = np.maximum(np.asarray(X.sum(axis=1), dtype=np.float64).ravel(), 1.0)
+        return sp.diags(1 / total) @ X if sp.issparse(X) else X / total[:, None]
+
+
+class PoissonCounts(Conjugate):
+    """Independent counts of unknown rates; the predictive density is a product of negative binomials."""
+
+    name = "poisson"
+    lower = 0.0
+    advice = "Counts are meant; clip negative entries or use family='gaussian'."
+    hyperparameters = ("shape", "rate")
+
+    def prior(self, facts: Facts, given: Mapping[str, Any]) -> Gammas:
+        """Worth one row, with the mean of the data."""
+        shape = hyperparameter(given, "shape", facts.mean + 0.5, (facts.p,), 0.0)
+        return Gammas(shape[None], hyperparameter(given, "rate", 1.0, (1,), 0.0))
+
+    def posterior(self, prior: Gammas, sums: Sums) -> Gammas:
+        """Counts and rows add."""
+        return Gammas(prior.shape + sums.first, prior.rate + sums.mass)
+
+    def form(self, params: Gammas) -> Linear:
+        """Expected log-rates, less the expected rates."""
+        coef = digamma(params.shape) - np.log(params.rate)[:, None]
+        return Linear(coef, params.shape.sum(axis=1) / params.rate)
+
+    def divergence(self, params: Gammas, prior: Gammas) -> Array:
+        """KL of gamma distributions."""
+        terms = gamma_divergence(params.shape, params.rate[:, None], prior.shape, prior.rate[:, None])
+        return terms.sum(axis=1)
+
+    def log_base(self, X: Any) -> Array:
+        """Minus the logs of the factorials."""
+        return -_sum_of_log_factorials(X)
+
+    def log_predictive(self, params: Gammas, X: Any) -> Array:
+        """Negative binomials."""
+        total = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()[:, None]
+        none = params.shape.sum(axis=1) * (np.log(params.rate) - np.log1p(params.rate))
+        return _sum_of_rises(params.shape, X) + none - total * np.log1p(params.rate) + self.log_base(X)[:, None]
+
+    def sample(self, params: Gammas, labels: Array, rng: np.random.Generator, length: Array) -> Array:
+        """Rates first, then counts."""
+        return rng.poisson(rng.standard_gamma(params.shape[labels]) / params.rate[labels][:, None]).astype(np.float64)
+
+    def means(self, params: Gammas) -> Array:
+        """Expected rates."""
+        return params.shape / params.rate[:, None]
+
+
+class BernoulliBits(Conjugate):
+    """Independent zeros and ones."""
+
+    name = "bernoulli"
+    lower, upper = 0.0, 1.0
+    advice = "Binarise the data, or use family='poisson' for counts."
+    hyperparameters = ("ones", "zeros")
+
+    def prior(self, facts: Facts, given: Mapping[str, Any]) -> Betas:
+        """Jeffreys' prior."""
+        ones, zeros = (hyperparameter(given, name, 0.5, (facts.p,), 0.0)[None] for name in self.hyperparameters)
+        return Betas(ones, zeros)
+
+    def posterior(self, prior: Betas, sums: Sums) -> Betas:
+        """Ones and zeros add."""
+        return Betas(prior.ones + sums.first, prior.zeros + np.maximum(sums.mass[:, None] - sums.first, 0.0))
+
+    def form(self, params: Betas) -> Linear:
+        """Expected logits, less what zeros everywhere would have."""
+        coef = digamma(params.ones) - digamma(params.zeros)
+        return Linear(coef, (digamma(params.ones + params.zeros) - digamma(params.zeros)).sum(axis=1))
+
+    def divergence(self, params: Betas, prior: Betas) -> Array:
+        """KL of beta distributions."""
+        return beta_divergence(params.ones, params.zeros, prior.ones, prior.zeros).sum(axis=1)
+
+    def log_base(self, X: Any) -> Array:
+        """Zero."""
+        return np.zeros(X.shape[0])
+
+    def log_predictive(self, params: Betas, X: Any) -> Array:
+        """Bernoulli with the expected probabilities."""
+        none = (np.log(params.zeros) - np.log(params.ones + params.zeros)).sum(axis=1)
+        return np.asarray(X @ (np.log(params.ones) - np.log(params.zeros)).T) + none
+
+    def sample(self, params: Betas, labels: Array, rng: np.random.Generator, length: Array) -> Array:
+        """Columns are independent given the component."""
+        chance = self.means(params)[labels]
+        return (rng.random(chance.shape) < chance).astype(np.float64)
+
+    def means(self, params: Betas) -> Array:
+        """Expected probabilities of a one."""
+        return params.ones / (params.ones + params.zeros)
+
+
+def _sum_of_log_factorials(X: Any) -> Array:
+    if not sp.issparse(X):
+        return gammaln(np.asarray(X, dtype=np.float64) + 1).sum(axis=1)
+    logs = X.astype(np.float64)
+    logs.data = gammaln(logs.data + 1)
+    return np.asarray(logs.sum(axis=1)).ravel()
+
+
+def _sum_of_rises(count: Array, X: Any) -> Array:
+    """Sum over columns of log Gamma(count + x) - log Gamma(count), (n, K); zeros of x add nothing."""
+    table = sp.csr_matrix(X, dtype=np.float64)
+    value = np.empty((table.shape[0], count.shape[0]))
+    base = gammaln(count)
+    for k in range(count.shape[0]):
+        rises = table.copy()
+        rises.data = gammaln(count[k, table.indices] + table.data) - base[k, table.indices]
+        value[:, k] = np.asarray(rises.sum(axis=1)).ravel()
+    return value

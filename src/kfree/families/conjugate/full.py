@@ -1,0 +1,143 @@
+"""Gaussian with full covariance and a Normal-Wishart prior."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import cholesky
+from scipy.special import digamma, gammaln
+
+from kfree.families.base import Array
+from kfree.families.conjugate.base import Conjugate, Facts, Sums, Whitened, hyperparameter, pooled
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+class NormalWishart(NamedTuple):
+    """Lambda ~ Wishart(nu, B^-1), mu | Lambda ~ N(mean, (beta Lambda)^-1)."""
+
+    mean: Array  # (K, D)
+    beta: Array  # (K,)
+    nu: Array  # (K,)
+    scale: Array  # (K, D, D) B
+    root: Array  # (K, D, D) with B^-1 = root root'
+    log_det: Array  # (K,) of B
+
+
+class FullGaussian(Conjugate):
+    r"""Gaussian rows of unknown mean and covariance.
+
+    E[log p(x)] = 1/2 (E log|Lambda| - D/beta - nu (x - m)' B^-1 (x - m)) + log h, log h = -D/2 log 2 pi. The predictive
+    density is Student's t with nu + 1 - D degrees of freedom. Kurihara, Welling & Vlassis (2006); Bishop (2006), 10.2.
+    """
+
+    name = "gaussian"
+    continuous = True
+    hyperparameters = ("mean", "mean_precision", "degrees_of_freedom", "covariance")
+
+    def prior(self, facts: Facts, given: Mapping[str, Any]) -> NormalWishart:
+        """Cluster means spread as the data, clusters a tenth as wide as the data; nearly the weakest proper prior."""
+        D = facts.p
+        mean = hyperparameter(given, "mean", 0.0, (D,), -np.inf)
+        beta = hyperparameter(given, "mean_precision", 0.01, (1,), 0.0)
+        nu = hyperparameter(given, "degrees_of_freedom", D + 1.0, (1,), D - 1.0)
+        width = np.asarray(given.get("covariance", 0.01 * facts.spread), dtype=np.float64)
+        if width.ndim == 0:
+            width = hyperparameter(given, "covariance", width, (1,), 0.0)[0] * np.eye(D)
+        elif width.shape != (D, D) or not np.allclose(width, width.T) or np.linalg.eigvalsh(width)[0] <= 0:
+            raise ValueError(f"prior['covariance'] must be a positive number or a positive definite ({D}, {D}) matrix.")
+        return _record(mean[None], beta, nu, nu[:, None, None] * width)
+
+    def posterior(self, prior: NormalWishart, sums: Sums) -> NormalWishart:
+        """Sums of squares about the mean of the rows, and a term for its distance from the prior mean."""
+        assert sums.second is not None
+        beta0 = float(prior.beta[0])
+        mean, gap, away = pooled(sums, prior.mean, beta0)
+        shrunk = (beta0 * sums.mass / (beta0 + sums.mass))[:, None, None]
+        scatter = sums.second - sums.mass[:, None, None] * _outer(gap) + shrunk * _outer(away)
+        return _record(mean, beta0 + sums.mass, prior.nu + sums.mass, prior.scale + scatter)
+
+    def form(self, params: NormalWishart) -> Whitened:
+        """Whitened distances."""
+        D = params.mean.shape[1]
+        log_det = _digammas(params.nu, D) + D * np.log(2.0) - params.log_det
+        root = np.sqrt(params.nu)[:, None, None] * params.root
+        return Whitened(root, params.mean, 0.5 * (D / params.beta - log_det))
+
+    def divergence(self, params: NormalWishart, prior: NormalWishart) -> Array:
+        """KL of Normal-Wishart distributions."""
+        D, nu, nu0 = params.mean.shape[1], params.nu, prior.nu
+        ratio = prior.beta / params.beta
+        gap = ((params.mean - prior.mean)[:, None, :] @ params.root)[:, 0]
+        trace = (params.root * (prior.scale @ params.root)).sum(axis=(1, 2))
+        value = 0.5 * D * (ratio - np.log(ratio) - 1) + 0.5 * prior.beta * nu * (gap * gap).sum(axis=1)
+        value += 0.5 * nu0 * (params.log_det - prior.log_det) + 0.5 * (nu - nu0) * _digammas(nu, D)
+        return value + 0.5 * nu * (trace - D) + _log_gammas(nu0, D) - _log_gammas(nu, D)
+
+    def log_base(self, X: Any) -> Array:
+        """The constant of the Gaussian density."""
+        return np.full(X.shape[0], -0.5 * X.shape[1] * LOG_2PI)
+
+    def log_predictive(self, params: NormalWishart, X: Any) -> Array:
+        """Student's t, location m, scale B (beta + 1) / (beta (nu + 1 - D)), nu + 1 - D degrees of freedom."""
+        D = X.shape[1]
+        half, shrink = (params.nu + 1) / 2, params.beta / (params.beta + 1)
+        constant = gammaln(half) - gammaln(half - D / 2) + 0.5 * (D * np.log(shrink / np.pi) - params.log_det)
+        value = np.empty((X.shape[0], params.nu.shape[0]))
+        for k, (mean, root) in enumerate(zip(params.mean, params.root)):
+            gap = (X - mean) @ root
+            value[:, k] = constant[k] - half[k] * np.log1p(shrink[k] * np.einsum("nd,nd->n", gap, gap))
+        return value
+
+    def sample(self, params: NormalWishart, labels: Array, rng: np.random.Generator, length: Array) -> Array:
+        """A Gaussian over the root of a chi-square."""
+        D, df = params.mean.shape[1], params.nu + 1 - params.mean.shape[1]
+        draws = rng.normal(size=(labels.shape[0], D)) / np.sqrt(rng.chisquare(df[labels]))[:, None]
+        stretch = np.sqrt((params.beta + 1) / params.beta)
+        for k in np.unique(labels):
+            own = labels == k
+            draws[own] = params.mean[k] + stretch[k] * draws[own] @ cholesky(params.scale[k], lower=True).T
+        return draws
+
+    def means(self, params: NormalWishart) -> Array:
+        """Means of the locations."""
+        return params.mean
+
+    def covariances(self, params: NormalWishart) -> Array:
+        """B / nu."""
+        return params.scale / params.nu[:, None, None]
+
+
+def _outer(rows: Array) -> Array:
+    return rows[:, :, None] * rows[:, None, :]
+
+
+def _record(mean: Array, beta: Array, nu: Array, scale: Array) -> NormalWishart:
+    scale = 0.5 * (scale + scale.transpose(0, 2, 1))
+    try:
+        lower = np.linalg.cholesky(scale)
+    except np.linalg.LinAlgError:
+        lower = np.stack([_cholesky(matrix) for matrix in scale])
+    root = np.triu(np.linalg.inv(lower).transpose(0, 2, 1))
+    log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+    return NormalWishart(mean, beta, nu, scale, np.ascontiguousarray(root), log_det)
+
+
+def _cholesky(matrix: Array) -> Array:
+    """Lower factor; if rounding has made the matrix indefinite, of the nearest one that is not."""
+    try:
+        return cholesky(matrix, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        least = values[-1] * matrix.shape[0] * np.finfo(float).eps
+        triangle = np.asarray(np.linalg.qr((vectors * np.sqrt(np.maximum(values, least))).T, mode="r")).T
+        return triangle * np.where(np.diag(triangle) < 0, -1.0, 1.0)
+
+
+def _digammas(nu: Array, D: int) -> Array:
+    return digamma((nu[:, None] - np.arange(D)) / 2).sum(axis=1)
+
+
+def _log_gammas(nu: Array, D: int) -> Array:
+    """Log of the multivariate gamma function at nu / 2, without its constant."""
+    return gammaln((nu[:, None] - np.arange(D)) / 2).sum(axis=1)

@@ -1,0 +1,1 @@
+"""Variational inference for mixtures with infinitely many components."""

@@ -1,0 +1,183 @@
+"""The three forms of expected log-likelihoods, made ready to run over blocks of tied rows."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.families.conjugate import Form, Linear, Sums, Weighted, Whitened
+from kfree.kernels import kernels
+from kfree.rows import Tied
+
+# Entries of whitened rows held at a time: they should stay in the cache until they are squared.
+_HELD = 65_536
+# Components whitened in one product.
+_COLUMNS = 1024
+# Relative rounding of whitened rows above which rows are centred for each component.
+_FAR = 1e-10
+
+
+class Runner:
+    """Scores of blocks under K components, and sums of the first ``free`` of them."""
+
+    def __init__(self, form: Form, free: int, tied: Tied):
+        self.form, self.free, self.K = form, free, form.offset.shape[0]
+        self.p = tied.mean.shape[1]
+        self._prepare(tied)
+
+    def _prepare(self, tied: Tied) -> None:
+        """What is the same for all blocks."""
+
+    def scores(self, tied: Tied, span: slice) -> Array:
+        """E[log p] without log h, (m, K)."""
+        raise NotImplementedError
+
+    def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
+        """Sums of a block for responsibilities (K, m); they add."""
+        raise NotImplementedError
+
+    def result(self, parts: tuple[Array, ...]) -> Sums:
+        """What the sums of all blocks are sums of."""
+        raise NotImplementedError
+
+
+class _Linear(Runner):
+    form: Linear
+
+    def _prepare(self, tied: Tied) -> None:
+        self._coef = np.ascontiguousarray(self.form.coef.T)
+
+    def scores(self, tied: Tied, span: slice) -> Array:
+        return np.asarray(tied.mean[span] @ self._coef) - self.form.offset
+
+    def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
+        weight = resp[: self.free] * tied.n[span]
+        return weight.sum(axis=1), np.asarray((tied.mean[span].T @ weight.T).T)
+
+    def result(self, parts: tuple[Array, ...]) -> Sums:
+        return Sums(parts[0], parts[1], None, np.zeros((self.free, self.p)))
+
+
+class _Weighted(Runner):
+    form: Weighted
+
+    def _prepare(self, tied: Tied) -> None:
+        self._precision, self._mean = (np.ascontiguousarray(a.T) for a in self.form[:2])
+        self._own = self._precision if tied.second is None or tied.second.ndim == 2 else self._precision[:1]
+
+    def scores(self, tied: Tied, span: slice) -> Array:
+        rows = tied.mean[span]
+        scores = np.empty((rows.shape[0], self.K))
+        kernels().weighted_scores(rows, self._precision, self._mean, self.form.offset, scores)
+        if tied.second is not None:
+            scores -= 0.5 * tied.second[span].reshape(rows.shape[0], -1) @ self._own
+        return scores
+
+    def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
+        mass, first, second = np.zeros(self.free), np.zeros((self.free, self.p)), np.zeros((self.free, self.p))
+        centre = self.form.mean[: self.free]
+        kernels().add_squares(tied.mean[span], tied.n[span], resp[: self.free], centre, mass, first, second)
+        if tied.second is not None:
+            own = (resp[: self.free] * tied.n[span]) @ tied.second[span].reshape(resp.shape[1], -1)
+            second += own / (self.p if tied.second.ndim == 1 else 1)  # of a sum over columns each gets its part
+        return mass, first, second
+
+    def result(self, parts: tuple[Array, ...]) -> Sums:
+        return Sums(parts[0], parts[1], parts[2], self.form.mean[: self.free])
+
+
+class _Whitened(Runner):
+    form: Whitened
+
+    def _prepare(self, tied: Tied) -> None:
+        root, mean, _ = self.form
+        per = max(1, _COLUMNS // self.p)
+        groups = [slice(k, min(k + per, self.K)) for k in range(0, self.K, per)]
+        # column d K + k of a product is direction d of component k: squares are then added across components
+        self._groups = [
+            (
+                g,
+                np.ascontiguousarray(root[g].transpose(1, 2, 0).reshape(self.p, -1)),
+                np.ascontiguousarray(np.einsum("kd,kde->ek", mean[g], root[g])),
+            )
+            for g in groups
+        ]
+        widest = max(shift.size for _, _, shift in self._groups)
+        self._tile = max(64, _HELD // widest)
+        self._near = _FAR / (np.finfo(float).eps * np.sqrt(self.p) * np.abs(root).max())
+
+    def scores(self, tied: Tied, span: slice) -> Array:
+        rows = tied.mean[span]
+        scores = np.empty((rows.shape[0], self.K))
+        far = max(rows.max(initial=0.0), -rows.min(initial=0.0)) > self._near
+        for start in range(0, rows.shape[0], self._tile):
+            some, target = rows[start : start + self._tile], scores[start : start + self._tile]
+            for group, root, shift in self._groups:
+                products = self._centred(some, group) if far else some @ root
+                origin = np.zeros_like(shift) if far else shift
+                kernels().whitened_scores(products, origin, self.form.offset[group], group.start, target)
+        return scores
+
+    def _centred(self, rows: Array, group: slice) -> Array:
+        """Whitened differences from the means, where whitened rows less whitened means would lose digits."""
+        gaps = [(rows - mean) @ root for root, mean in zip(self.form.root[group], self.form.mean[group])]
+        return np.stack(gaps, axis=2).reshape(rows.shape[0], -1)
+
+    def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
+        rows, weight = tied.mean[span], tied.n[span]
+        gram = np.empty((self.free, self.p + 1, self.p + 1))
+        held = np.empty((rows.shape[0], self.p + 1))
+        for k in range(self.free):
+            some = held[: kernels().collect(rows, weight, resp[k], self.form.mean[k], held)]
+            gram[k] = some.T @ some
+        return (gram,)
+
+    def result(self, parts: tuple[Array, ...]) -> Sums:
+        gram = parts[0]
+        return Sums(gram[:, 0, 0], gram[:, 0, 1:], gram[:, 1:, 1:], self.form.mean[: self.free])
+
+
+class _Nodes(Runner):
+    """Whitened distances of nodes: few rows that stand for many, so that compiled loops beat products."""
+
+    form: Whitened
+
+    def _prepare(self, tied: Tied) -> None:
+        self._packed = np.empty((self.K, self.p * (self.p + 1) // 2))
+        kernels().half_precisions(self.form.root, self._packed)
+
+    def scores(self, tied: Tied, span: slice) -> Array:
+        assert tied.second is not None
+        root, mean, offset = self.form
+        scores = np.empty((span.stop - span.start, self.K))
+        kernels().node_scores(tied.mean[span], tied.second[span], root, self._packed, mean, offset, scores)
+        return scores
+
+    def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
+        assert tied.second is not None
+        mass, first = np.zeros(self.free), np.zeros((self.free, self.p))
+        packed, centre = np.zeros((self.free, self._packed.shape[1])), self.form.mean[: self.free]
+        kernels().node_sums(tied.mean[span], tied.second[span], tied.n[span], resp, centre, mass, first, packed)
+        return mass, first, packed
+
+    def result(self, parts: tuple[Array, ...]) -> Sums:
+        i, j = _upper(self.p)
+        second = np.empty((self.free, self.p, self.p))
+        second[:, i, j] = second[:, j, i] = parts[2]
+        return Sums(parts[0], parts[1], second, self.form.mean[: self.free])
+
+
+@cache
+def _upper(p: int) -> tuple[Array, Array]:
+    return np.triu_indices(p)
+
+
+_RUNNERS: dict[Any, type[Runner]] = {Linear: _Linear, Weighted: _Weighted, Whitened: _Whitened}
+
+
+def make_runner(form: Form, free: int, tied: Tied) -> Runner:
+    """The runner of a form."""
+    if isinstance(form, Whitened) and tied.second is not None:
+        return _Nodes(form, free, tied)
+    return _RUNNERS[type(form)](form, free, tied)

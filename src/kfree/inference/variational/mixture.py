@@ -1,0 +1,91 @@
+"""The variational posterior of a mixture, its free energy, and its update."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+from kfree.families import Array
+from kfree.families.conjugate import Conjugate, Form, Sums, join, take
+from kfree.inference.variational.sweep import Swept, evidence, log_joint, sweep
+from kfree.rows import Tied
+from kfree.structures import StickBreaking, by_size
+
+#: Components with less weight are dropped, which changes the free energy by no more than rounding.
+EMPTY = 1e-10
+
+
+class Setting(NamedTuple):
+    """What does not change in a fit."""
+
+    family: Conjugate
+    prior: Any  # record of one component
+    weights: StickBreaking
+
+
+class View(NamedTuple):
+    """Parameters as rows see them: the T components and, last, the infinitely many others together."""
+
+    form: Form
+    log_weight: Array  # (T + 1,)
+
+    def scores(self, tied: Tied) -> Array:
+        """W of tied rows without log h, (R, T + 1)."""
+        return log_joint(tied, self.form, self.log_weight)
+
+
+class Mixture(NamedTuple):
+    """q(v) and q(eta) of the T components that have left the prior."""
+
+    params: Any  # record of T components
+    sticks: Array  # (T, 2)
+
+    @property
+    def size(self) -> int:
+        """T."""
+        return int(self.sticks.shape[0])
+
+    def view(self, setting: Setting) -> View:
+        """Expected log-likelihoods and log-weights."""
+        form = setting.family.form(join([self.params, setting.prior]))
+        return View(form, setting.weights.expected_log(self.sticks))
+
+    def divergence(self, setting: Setting) -> float:
+        """KL of all sticks and parameters from their priors."""
+        own = setting.family.divergence(self.params, setting.prior)
+        return setting.weights.divergence(self.sticks) + float(own.sum())
+
+    def sweep(self, setting: Setting, tied: Tied) -> tuple[Swept, float]:
+        """Sums under the best responsibilities, and the free energy."""
+        view = self.view(setting)
+        swept = sweep(tied, view.form, view.log_weight, self.size)
+        return swept, self.divergence(setting) - swept.evidence
+
+    def free_energy(self, setting: Setting, tied: Tied) -> float:
+        """F of these parameters with the best responsibilities."""
+        view = self.view(setting)
+        return self.divergence(setting) - evidence(tied, view.form, view.log_weight)
+
+    def free_energy_at(self, setting: Setting, tied: Tied, resp: Array) -> float:
+        """F of these parameters with given responsibilities (R, T + 1), the last the tail's."""
+        gap = xlogy(resp, resp) - resp * (self.view(setting).scores(tied) + tied.log_h[:, None])
+        return self.divergence(setting) + float(tied.n @ gap.sum(axis=1))
+
+
+def best_mixture(setting: Setting, swept: Swept) -> tuple[Mixture, Array]:
+    """The best parameters for sums of statistics, largest component first; and which component came from which."""
+    order = by_size(swept.sums.mass)
+    order = order[swept.sums.mass[order] > EMPTY]
+    if not order.size:  # all weight is in the tail: one component at its prior is as good as none
+        order = np.zeros(1, np.intp)
+    mass, first, second, about = swept.sums
+    sums = Sums(mass[order], first[order], None if second is None else second[order], about[order])
+    lost = float(swept.sums.mass.sum() - sums.mass.sum())
+    sticks = setting.weights.posterior(np.append(sums.mass, swept.tail + max(lost, 0.0)))
+    return Mixture(setting.family.posterior(setting.prior, sums), sticks), order
+
+
+def arranged(setting: Setting, params: Any, sizes: Array, tail: float) -> tuple[Mixture, Array]:
+    """A mixture of given components with the best sticks for their sizes, largest first; and the order."""
+    order = by_size(sizes)
+    return Mixture(take(params, order), setting.weights.posterior(np.append(sizes[order], tail))), order

@@ -1,0 +1,196 @@
+"""Outer nodes of a tree as the rows of a search: refined where it pays, coarsened where it does not."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.families.conjugate import Linear
+from kfree.inference.variational.mixture import View
+from kfree.inference.variational.partition import Ray
+from kfree.inference.variational.sweep import soften
+from kfree.rows import Tied
+from kfree.rows.tree import LEAF, Tree
+
+# Levels a tree is expanded by at first.
+_DEPTH = 4
+# Levels that nodes are expanded by for each number of components, as long as there are too few of these.
+_LEVELS = 4
+# Nodes of a single row (or its copies) from which on they may be too many, and their share that is too large:
+# then nodes save nothing. Rows are not counted, so that copies and weights come to the same.
+_MANY, _TOO_MANY = 100, 1 / 3
+
+
+class Rule(NamedTuple):
+    """When to expand a node."""
+
+    kind: str = "gain"  # "gain", or "q": the paper's
+    gain: float = 0.01  # nats per row that the split of a node must gain
+    change: float = 0.1  # total variation of q between a node and its children, for the paper's rule
+    misfit: float = 3.0  # standard errors by which the mean distance of a node's rows may exceed its expectation
+    slack: float = 0.03  # nats per row and column by which it may do so in any case
+    least: float = 1e-4  # nats per row and column of all rows that a node must be in question for
+    refine: bool = False  # whether growth goes on without slack once it has ended
+
+
+class TreeNodes:
+    """A partition of the rows into nodes of a tree; falls back to the rows themselves if there are too many."""
+
+    def __init__(self, tree: Tree, rows: Tied, rule: Rule):
+        self.tree, self.rows, self.rule, self.total = tree, rows, rule, rows.total
+        self.fixed, self.growing, self._levels = False, True, _LEVELS
+        self.nodes = np.zeros(1, np.intp)
+        for _ in range(_DEPTH):
+            self._replace(self.nodes)
+        self._gather()
+
+    def _gather(self) -> None:
+        self.tied = self.tree.tied(self.nodes)
+        ends = int((self.tree.left[self.nodes] == LEAF).sum())
+        if ends >= _MANY and ends > _TOO_MANY * self.nodes.size:
+            self.tied, self.fixed = self.rows, True
+
+    def _replace(self, some: Array) -> int:
+        """Put the children of outer nodes, where they have some, in their place; how many were replaced."""
+        apart = some[self.tree.split(some)]
+        if apart.size:
+            inner = np.isin(self.nodes, apart, assume_unique=True)
+            children = self.tree.left[apart]
+            self.nodes = np.sort(np.concatenate([self.nodes[~inner], children, children + 1]))
+        return apart.size
+
+    def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
+        """Half of the nodes that are mostly the component's, those widest along the ray, give way to their children."""
+        if self.fixed:
+            return part, share, None
+        nodes = self.nodes[index]
+        own = np.flatnonzero((share > 0.5) & (self.tree.left[nodes] != LEAF))
+        width = (part.n * _along(part, ray.direction))[own]
+        # rounded: the order of equal widths must not hang on the order of summation
+        width = np.round(np.log(np.maximum(width, np.finfo(float).tiny)), 9)
+        widest = own[np.argsort(-width, kind="stable")[: (own.size + 1) // 2]]
+        widest = widest[self.tree.split(nodes[widest])]
+        if not widest.size:
+            return part, share, nodes[:0]
+        left = self.tree.left[nodes[widest]]
+        kept = np.delete(np.arange(nodes.size), widest)
+        fresh = self.tree.tied(np.concatenate([left, left + 1]))
+        return _joined(part.take(kept), fresh), np.concatenate([share[kept], np.tile(share[widest], 2)]), nodes[widest]
+
+    def keep(self, token: Any) -> None:
+        """Replace the nodes that were refined for a split, if they are still outer ones."""
+        self._levels = _LEVELS
+        if not self.fixed and token is not None and token.size:
+            self._replace(token[np.isin(token, self.nodes)])
+            self._gather()
+
+    def expand(self, view: View) -> int:
+        """Replace the nodes that the rule names; how many."""
+        if self.fixed or self.tree.full or (self.growing and not self._levels):
+            return 0
+        self._levels -= 1
+        count = self._replace(self.nodes[self._due(view)])
+        if count:
+            self._gather()
+        return count
+
+    def sharpen(self) -> bool:
+        """Expand as far as the rule says once growth has ended; then without slack, if that is wanted."""
+        if self.fixed or not (self.growing or self.rule.refine):
+            return False
+        if not self.growing:
+            self.rule = self.rule._replace(slack=0.0, refine=False)
+        self.growing = False
+        return True
+
+    def _due(self, view: View) -> Array:
+        """Positions of the outer nodes to expand."""
+        rule, scores = self.rule, view.scores(self.tied)
+        inner = self.tree.left[self.nodes] != LEAF
+        if rule.kind == "q":
+            return np.flatnonzero(inner)[self._changes(view, scores[inner], self.nodes[inner]) > rule.change]
+        if isinstance(view.form, Linear):
+            gains = self._gains(view, scores[inner], self.nodes[inner], 2)
+            return np.flatnonzero(inner)[gains > rule.gain]
+        share = soften(scores).resp
+        poor = inner & (self._misfits(view, scores, share, self.tied.n, rule.misfit) > 0)
+        # a node that belongs to one component gains nothing unless it fits poorly: it need not be split to see that
+        places = np.flatnonzero(inner & ~poor & (share.max(axis=0) < 1 - 0.1 * rule.gain))
+        gains = self._gains(view, scores[places], self.nodes[places], 1)
+        return np.union1d(np.flatnonzero(poor), places[gains > rule.gain])
+
+    def _misfits(self, view: View, scores: Array, share: Array, n: Array, misfit: float) -> Array:
+        """By how much half the mean squared distance of a node's rows exceeds what is allowed."""
+        D = self.rows.mean.shape[1]
+        best = view.log_weight - view.form.offset
+        excess = np.einsum("ki,ik->i", share, best - scores) - D / 2
+        allowed = np.maximum(self.rule.slack, self.rule.least * self.total / n) * D
+        return excess - np.maximum(misfit * np.sqrt(D / (2 * n)), allowed)
+
+    def _gains(self, view: View, scores: Array, nodes: Array, levels: int) -> Array:
+        """Fall of the free energy per row if nodes give way to their children, or to theirs."""
+        if not nodes.size:
+            return np.zeros(0)
+        whole = soften(scores).lse
+        n = self.tree.tied(nodes).n
+        owner, level = np.arange(nodes.size), nodes
+        for _ in range(levels):
+            apart = self.tree.split(level)
+            left = self.tree.left[level[apart]]
+            owner = np.concatenate([owner[~apart], owner[apart], owner[apart]])
+            level = np.concatenate([level[~apart], left, left + 1])
+        below = self.tree.tied(level)
+        total = np.bincount(owner, weights=below.n * soften(view.scores(below)).lse, minlength=nodes.size)
+        return total / n - whole
+
+    def _changes(self, view: View, scores: Array, nodes: Array) -> Array:
+        """Largest total variation between the responsibilities of a node and those of a child."""
+        share, change = soften(scores).resp, np.zeros(nodes.size)
+        apart = np.flatnonzero(self.tree.split(nodes))
+        for child in (0, 1) if apart.size else ():
+            below = soften(view.scores(self.tree.tied(self.tree.left[nodes[apart]] + child))).resp
+            change[apart] = np.maximum(change[apart], 0.5 * np.abs(below - share[:, apart]).sum(axis=0))
+        return change
+
+    def coarsen(self, view: View) -> None:
+        """Join siblings that lose next to nothing by it, again and again."""
+        while not self.fixed:
+            first = np.flatnonzero(self.tree.parent[self.nodes[:-1]] == self.tree.parent[self.nodes[1:]])
+            first = first[self._joinable(view, first)]
+            if not first.size:
+                return
+            joined = self.tree.parent[self.nodes[first]]
+            self.nodes = np.sort(np.append(np.delete(self.nodes, np.append(first, first + 1)), joined))
+            self._gather()
+
+    def _joinable(self, view: View, first: Array) -> Array:
+        """Which of the pairs of siblings (positions of the first) may be joined."""
+        if not first.size:
+            return np.zeros(0, bool)
+        parents = self.tree.tied(self.tree.parent[self.nodes[first]])
+        scores, below = view.scores(parents), soften(view.scores(self.tied)).lse
+        share, whole = soften(scores)
+        together = self.tied.n[first] * below[first] + self.tied.n[first + 1] * below[first + 1]
+        cheap = together / parents.n - whole < 0.1 * self.rule.gain
+        if isinstance(view.form, Linear):
+            return cheap
+        return cheap & (self._misfits(view, scores, share, parents.n, self.rule.misfit - 1) <= 0)
+
+
+def _along(part: Tied, direction: Array) -> Array:
+    """Variance of nodes along a direction; 1 where second moments are not kept."""
+    if part.second is None:
+        return np.ones(part.size)
+    if part.second.ndim == 1:
+        return part.second / direction.size
+    if part.second.shape[1] == direction.size:
+        return part.second @ (direction * direction)
+    i, j = np.triu_indices(direction.size)
+    return part.second @ (direction[i] * direction[j] * np.where(i == j, 1.0, 2.0))
+
+
+def _joined(one: Tied, two: Tied) -> Tied:
+    """The rows of both."""
+    second = None if one.second is None or two.second is None else np.concatenate([one.second, two.second])
+    mean = np.concatenate([one.mean, two.mean])
+    return Tied(np.concatenate([one.n, two.n]), mean, second, np.concatenate([one.log_h, two.log_h]))

@@ -1,0 +1,72 @@
+"""What a search needs of the tied rows it runs on."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.inference.variational.mixture import View
+from kfree.rows import Tied
+
+
+class Ray(NamedTuple):
+    """A direction along which a component is split, at its centre."""
+
+    direction: Array  # (D,)
+    centre: Array  # (D,)
+
+
+class Partition(Protocol):
+    """Tied rows that may be refined and coarsened between updates."""
+
+    tied: Tied  # another object whenever the partition has changed
+    fixed: bool  # True if it never changes
+
+    def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
+        """The rows on which a split along a ray is tried, given those of the component: rows ``index`` (ascending) of
+        the table, copied in ``part``, and the component's share in them. Returns rows, shares, and a token that
+        stands for what was refined; the partition itself stays as it is."""
+
+    def keep(self, token: Any) -> None:
+        """Refine the partition itself as it was for the split that gave the token."""
+
+    def expand(self, view: View) -> int:
+        """Refine where the parameters ask for it; the number of rows that were split."""
+
+    def coarsen(self, view: View) -> None:
+        """Join rows that the parameters do not tell apart."""
+
+    def sharpen(self) -> bool:
+        """Growth has ended: whether from now on ``expand`` looks more closely than before."""
+
+
+class SingleRows:
+    """The rows as they are."""
+
+    fixed = True
+
+    def __init__(self, tied: Tied):
+        self.tied = tied
+
+    def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
+        """Rows of a table cannot be refined."""
+        return part, share, None
+
+    def keep(self, token: Any) -> None:
+        """There is nothing to keep."""
+
+    def expand(self, view: View) -> int:
+        """Nothing is split."""
+        return 0
+
+    def coarsen(self, view: View) -> None:
+        """Nothing is joined."""
+
+    def sharpen(self) -> bool:
+        """There is nothing to look at more closely."""
+        return False
+
+
+def all_in_one(tied: Tied) -> Array:
+    """Responsibilities (1, R) of a single component."""
+    return np.ones((1, tied.size))

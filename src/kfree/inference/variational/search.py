@@ -1,0 +1,222 @@
+"""Greedy growth: split the component whose split gains most, update everything, keep it if the free energy fell."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.inference.loop import Budget, Info, run
+from kfree.inference.variational.mixture import Mixture, Setting, arranged, best_mixture
+from kfree.inference.variational.partition import Partition, all_in_one
+from kfree.inference.variational.split import Proposal, propose, split_mixture
+from kfree.inference.variational.sweep import Swept, sums_of
+from kfree.rows import Tied
+
+# Components that weigh less are not split.
+_LEAST = 2.0
+# Full updates between looks at the partition.
+_CYCLES = 1
+# A split that has further to fall than this many times its last step is given up.
+_HOPELESS = 50
+# A proposal is good as long as the weight of its component has changed by no more than this share.
+_STALE = 0.01
+
+
+class Plan(NamedTuple):
+    """How to search."""
+
+    n_candidates: int
+    n_failed: int  # splits that may fail in a row
+    max_components: float
+    max_iter: int  # updates for each number of components
+    tol: float | None  # fall of the free energy per row and column that counts; None: 1e-5 of its size
+
+    def enough(self, tied: Tied, energy: float) -> float:
+        """The fall of the free energy that counts, in nats."""
+        return 1e-5 * abs(energy) if self.tol is None else self.tol * tied.total * tied.mean.shape[1]
+
+
+class State(NamedTuple):
+    """A mixture and the sums under its responsibilities."""
+
+    mixture: Mixture
+    names: Array  # (T,) numbers that components keep as they change places
+    swept: Swept
+    energy: float
+    fall: float  # of the free energy in the last update
+    cycle: int
+
+
+class Found(NamedTuple):
+    """Result of a search."""
+
+    mixture: Mixture
+    energy: float  # on the partition the search ended with
+    trace: list[float]  # free energy after each update that was kept
+    n_iter: int  # updates, those of failed splits included
+    converged: bool
+
+
+def search(setting: Setting, partition: Partition, plan: Plan, budget: Budget) -> Found:
+    """Grow a mixture from one component."""
+    return _Search(setting, partition, plan, budget).run()
+
+
+def polish(setting: Setting, partition: Partition, found: Found, plan: Plan, budget: Budget) -> Found:
+    """Update a mixture that was found on another partition; a few updates are enough, converged or not."""
+    work = _Search(setting, partition, plan, budget)
+    try:
+        state, _ = work._settle(work._swept(found.mixture, np.arange(found.mixture.size)))
+    except KeyboardInterrupt:
+        budget.interrupted = True
+        return found
+    trace = [*found.trace, *work._settled[1:]]
+    return Found(state.mixture, state.energy, trace, found.n_iter + work.n_iter, found.converged)
+
+
+class _Search:
+    def __init__(self, setting: Setting, partition: Partition, plan: Plan, budget: Budget):
+        self.setting, self.partition, self.plan, self.budget = setting, partition, plan, budget
+        self.known: dict[int, Proposal] = {}
+        self.trace: list[float] = []
+        self.named = self.n_iter = 0
+        self.state: State | None = None
+
+    def run(self) -> Found:
+        converged = False
+        try:
+            self.state, converged = self._first()
+            while not self.budget.spent:
+                full = self.state.mixture.size >= self.plan.max_components
+                grown, settled = (False, True) if full else self._grow()
+                if grown:
+                    converged = settled
+                elif self.partition.sharpen():
+                    converged = self._again()
+                else:
+                    break
+        except KeyboardInterrupt:
+            self.budget.interrupted = True
+        if self.state is None:  # interrupted before there was anything: a component at the prior
+            mixture, _ = arranged(self.setting, self.setting.prior, np.array([self.partition.tied.total]), 0.0)
+            return Found(mixture, np.inf, [np.inf], 0, False)
+        state = self.state
+        return Found(state.mixture, state.energy, self.trace, self.n_iter, converged and not self.budget.spent)
+
+    def _names(self, count: int) -> Array:
+        self.named += count
+        return np.arange(self.named - count, self.named)
+
+    def _first(self) -> tuple[State, bool]:
+        """One component that has all rows."""
+        tied = self.partition.tied
+        sums = sums_of(tied, self.setting.family.form(self.setting.prior), all_in_one(tied))
+        mixture, _ = best_mixture(self.setting, Swept(sums, 0.0, 0.0))
+        start = self._swept(mixture, self._names(1))
+        self.state, self.trace = start, [start.energy]
+        self.state, converged = self._settle(start)
+        self.trace = self._settled
+        return self.state, converged
+
+    def _again(self) -> bool:
+        """Update everything where rows are told apart more finely; whether that converged."""
+        assert self.state is not None
+        self.state, converged = self._settle(self.state)
+        self.trace += self._settled[1:]
+        self.known = {}
+        return converged
+
+    def _swept(self, mixture: Mixture, names: Array, before: float = np.inf, cycle: int = 0) -> State:
+        swept, energy = mixture.sweep(self.setting, self.partition.tied)
+        return State(mixture, names, swept, energy, before - energy, cycle)
+
+    def _settle(self, start: State, target: float = np.inf) -> tuple[State, bool]:
+        """Update everything until the free energy falls no more, or will not reach the target."""
+        enough = self.plan.enough(self.partition.tied, start.energy) / 10
+
+        def step(state: State) -> tuple[State, Info]:
+            mixture, order = best_mixture(self.setting, state.swept)
+            due = state.cycle % _CYCLES == _CYCLES - 1 or state.fall <= enough
+            opened = self.partition.expand(mixture.view(self.setting)) if due else int(not self.partition.fixed)
+            after = self._swept(mixture, state.names[order], state.energy, state.cycle + 1)
+            scale = abs(after.swept.evidence) + abs(after.energy)
+            fall = max(after.fall, 0.0)
+            if after.cycle > _CYCLES and after.energy - target > _HOPELESS * fall:
+                fall = 0.0
+            return after, Info(after.energy, scale, fall, opened, mixture.size)
+
+        # rounding must not keep a search going
+        tol = max(enough, 1e-13 * abs(start.energy))
+        outcome = run(
+            step, start, self.budget, phase="update", tol=tol, max_iter=self.plan.max_iter, guard=start.energy
+        )
+        self.n_iter += len(outcome.trace)
+        self._settled = [start.energy, *outcome.trace]
+        return outcome.state, outcome.converged
+
+    def _grow(self) -> tuple[bool, bool]:
+        """Try the best splits; whether one was kept, and whether its updates had converged."""
+        failed = 0
+        while failed < self.plan.n_failed and not self.budget.spent:
+            assert self.state is not None
+            c = self._candidate(self.state)
+            if c is None:
+                return False, True
+            after, converged = self._split(self.state, c)
+            energy = self._comparable(self.state)
+            if after.energy <= energy - self.plan.enough(self.partition.tied, energy):
+                self._accept(after)
+                return True, converged
+            failed += 1
+            name = int(self.state.names[c])
+            self.known[name] = Proposal(-np.inf, self.known[name].mass)
+        return False, True
+
+    def _comparable(self, state: State) -> float:
+        """Free energy of the state on the partition as it is now."""
+        if self.partition.fixed:
+            return state.energy
+        return state.mixture.free_energy(self.setting, self.partition.tied)
+
+    def _split(self, state: State, c: int) -> tuple[State, bool]:
+        proposal = self.known[int(state.names[c])]
+        self.partition.keep(proposal.token)
+        mixture, origin = split_mixture(self.setting, state.mixture, state.swept, c, proposal)
+        names = np.where(origin < 0, -1, state.names[origin])
+        names[origin < 0] = self._names(int((origin < 0).sum()))
+        # on a finer partition the state to beat can only be lower than on its own
+        return self._settle(self._swept(mixture, names), state.energy)
+
+    def _accept(self, after: State) -> None:
+        last = self.trace[-1]
+        self.trace += [value for value in self._settled if value <= last] if self.partition.fixed else self._settled
+        if not self.partition.fixed:
+            self.partition.coarsen(after.mixture.view(self.setting))
+            after = self._swept(after.mixture, after.names)
+        self.state = after
+
+    def _candidate(self, state: State) -> int | None:
+        """The component whose split promises most; None if there is none to split."""
+        mass = state.swept.sums.mass
+        eligible = [c for c in range(mass.size) if mass[c] > _LEAST]
+        room = self.plan.max_components - mass.size + 1
+        open_ = [c for c in eligible if self._stale(int(state.names[c]), float(mass[c]), room)]
+        enough = self.plan.enough(self.partition.tied, state.energy)
+        while open_ and not self.budget.spent:
+            now, open_ = np.array(open_[: self.plan.n_candidates]), open_[self.plan.n_candidates :]
+            found = propose(self.setting, self.partition, state.mixture, state.swept, now, enough, room)
+            self.known |= {int(state.names[c]): proposal for c, proposal in zip(now, found)}
+            if max(self._gain(state, c) for c in eligible) > enough:
+                break
+        best: Any = max(eligible, key=lambda c: self._gain(state, c), default=None)
+        return best if best is not None and self._gain(state, best) > -np.inf else None
+
+    def _gain(self, state: State, c: int) -> float:
+        known = self.known.get(int(state.names[c]))
+        return -np.inf if known is None else known.gain
+
+    def _stale(self, name: int, mass: float, room: float) -> bool:
+        known = self.known.get(name)
+        if known is None or abs(known.mass - mass) > _STALE * mass:
+            return True
+        return known.sizes is not None and known.sizes.size > room

@@ -1,0 +1,198 @@
+"""Splitting a component: its rows are shared between the children, all other responsibilities are held."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.families import Array
+from kfree.families.conjugate import Whitened, join, take
+from kfree.inference.variational.mixture import EMPTY, Mixture, Setting, arranged
+from kfree.inference.variational.partition import Partition, Ray
+from kfree.inference.variational.sweep import Swept, evidence, members, shares, sums_of, sweep
+from kfree.rows import Tied
+from kfree.structures import by_size
+
+# Shares of a component below this take no part when its split is tried.
+_PART = 1e-3
+# Updates of the children before a split is judged.
+_UPDATES = 10
+# Products until the leading direction is taken as found.
+_PRODUCTS = 30
+
+
+class Proposal(NamedTuple):
+    """A component split in two or more."""
+
+    gain: float  # fall of the free energy, other responsibilities held; -inf if it cannot be split
+    mass: float  # of the component when this was tried
+    params: Any = None  # record of the children
+    sizes: Any = None  # weights of the children
+    token: Any = None  # what the partition was refined by
+
+
+def propose(
+    setting: Setting,
+    partition: Partition,
+    mixture: Mixture,
+    swept: Swept,
+    wanted: Array,
+    enough: float,
+    most: float = np.inf,
+) -> list[Proposal]:
+    """Try to split each of the wanted components into at most ``most``, so that the free energy falls by ``enough``."""
+    view = mixture.view(setting)
+    found = members(partition.tied, view.form, view.log_weight, wanted, _PART)
+    proposals = []
+    for c, (index, share) in zip(wanted, found):
+        sizes = np.append(swept.sums.mass, swept.tail)
+        own = _Parent(setting, take(mixture.params, [c]), float(sizes[c]), np.delete(sizes, c), enough, most)
+        proposals.append(own.split(partition, index, share))
+    return proposals
+
+
+class _Children(NamedTuple):
+    params: Any  # record
+    sizes: Array
+    log_weight: Array  # expected log-weights
+    cost: float  # as in ``_Parent.cost``
+
+
+class _Parent(NamedTuple):
+    """A component to be split, beside others that are held."""
+
+    setting: Setting
+    params: Any  # record of one
+    mass: float
+    others: Array  # sizes of the other components, the tail's last
+    enough: float
+    most: float  # children it may have
+
+    def split(self, partition: Partition, index: Array, share: Array) -> Proposal:
+        """In two; and where that does not pay, in three or four."""
+        nothing = Proposal(-np.inf, self.mass)
+        if index.size == 0:
+            return nothing
+        part = partition.tied.take(index)
+        ray = find_ray(self.setting, self.params, part, part.n * share)
+        part, share, token = partition.refined(index, part, share, ray)
+        part = part._replace(n=part.n * share)
+        halves = self._halves(part, self.params, np.ones(part.size), ray)
+        if halves is None:
+            return nothing
+        cost = self.cost(part)
+        best = self.update(part, halves, cost)
+        if cost - best.cost <= self.enough:
+            best = min([best, *self._deeper(part, best, cost)], key=lambda children: children.cost)
+        return Proposal(cost - best.cost, self.mass, best.params, best.sizes, token)
+
+    def _halves(self, part: Tied, params: Any, share: Array, ray: Ray) -> Array | None:
+        """Shares (2, R) of the two sides of a component's centre; None if one is empty."""
+        side = project(self.setting, params, part, ray) > 0
+        halves = np.stack([share * side, share * ~side])
+        return halves if (halves @ part.n > EMPTY).all() else None
+
+    def _deeper(self, part: Tied, pair: _Children, whole: float) -> list[_Children]:
+        """One of two children, or both, split once more: three in a row may pay where two do not."""
+        resp = shares(part, self.setting.family.form(pair.params), pair.log_weight).T
+        split: list[Array] = []
+        for k in range(2):
+            params, weight = take(pair.params, [k]), part.n * resp[k]
+            halves = None
+            if weight.sum() > EMPTY:
+                halves = self._halves(part, params, resp[k], find_ray(self.setting, params, part, weight))
+            split.append(resp[k : k + 1] if halves is None else halves)
+        ways = [(split[0], resp[1:]), (resp[:1], split[1]), (split[0], split[1])]
+        return [self.update(part, np.concatenate(way), whole) for way in ways if 2 < sum(map(len, way)) <= self.most]
+
+    def cost(self, part: Tied) -> float:
+        """Free energy of the part as one component beside the others, up to what is held."""
+        setting = self.setting
+        sums = sums_of(part, setting.family.form(self.params), np.ones((1, part.size)))
+        best = setting.family.posterior(setting.prior, sums)
+        own = float(setting.family.divergence(best, setting.prior)[0])
+        fit = evidence(part, setting.family.form(best), np.zeros(1))
+        sizes = np.append(self.others[:-1], part.total)
+        return own - fit + setting.weights.cost(np.append(sizes[by_size(sizes)], self.others[-1]))
+
+    def update(self, part: Tied, resp: Array, whole: float) -> _Children:
+        """Coordinate updates of components that share the part, from responsibilities (K, R); given up if they are
+        not on the way to cost less than the whole."""
+        family, K, last, best = self.setting.family, resp.shape[0], np.inf, None
+        sums = sums_of(part, family.form(take(self.params, [0] * K)), resp)
+        for left in range(_UPDATES - 1, -1, -1):
+            params = family.posterior(self.setting.prior, sums)
+            sizes = np.concatenate([self.others[:-1], sums.mass])
+            order = by_size(sizes)
+            sizes = np.append(sizes[order], self.others[-1])
+            sticks = self.setting.weights.posterior(sizes)
+            expected = self.setting.weights.expected_log(sticks)
+            log_weight = expected[np.argsort(order)[-K:]]
+            swept = sweep(part, family.form(params), log_weight, K)
+            held = float(sizes @ expected - sums.mass @ log_weight)
+            cost = self.setting.weights.divergence(sticks) + float(family.divergence(params, self.setting.prior).sum())
+            cost -= swept.evidence + held
+            if best is None or cost < best.cost:
+                best = _Children(params, sums.mass, log_weight, cost)
+            hopeless = cost - whole > left * (last - cost)  # at this pace
+            if not last - cost > self.enough / 10 or hopeless or swept.sums.mass.min() <= EMPTY:
+                break
+            last, sums = cost, swept.sums
+        assert best is not None
+        return best
+
+
+def split_mixture(
+    setting: Setting, mixture: Mixture, swept: Swept, c: int, proposal: Proposal
+) -> tuple[Mixture, Array]:
+    """The mixture with component c replaced by its children, largest first; where components came from (new: -1)."""
+    keep = np.delete(np.arange(mixture.size), c)
+    params = join([take(mixture.params, keep), proposal.params])
+    sizes = np.concatenate([swept.sums.mass[keep], proposal.sizes])
+    split, order = arranged(setting, params, sizes, swept.tail)
+    return split, np.concatenate([keep, np.full(proposal.sizes.size, -1)])[order]
+
+
+def find_ray(setting: Setting, params: Any, part: Tied, weight: Array) -> Ray:
+    """The leading direction of a component's rows, which have these weights, and their centre."""
+    form = setting.family.form(params)
+    if isinstance(form, Whitened):
+        vectors = np.linalg.eigh(params.scale[0])[1]
+        return Ray(vectors[:, -1], form.mean[0])
+    rows = setting.family.standardised(part.mean, setting.family.means(params)[0])
+    centre = np.asarray(rows.T @ weight).ravel() / weight.sum()
+    return Ray(_leading(rows, weight, centre, part.second), centre)
+
+
+def project(setting: Setting, params: Any, part: Tied, ray: Ray) -> Array:
+    """Coordinates of rows along a ray, (R,)."""
+    rows = setting.family.standardised(part.mean, setting.family.means(params)[0])
+    if sp.issparse(rows):
+        return np.asarray(rows @ ray.direction) - ray.centre @ ray.direction
+    return (rows - ray.centre) @ ray.direction
+
+
+def _leading(rows: Any, weight: Array, centre: Array, second: Array | None) -> Array:
+    """Leading eigenvector of the weighted covariance of rows, by products."""
+    p = centre.shape[0]
+    own = np.zeros(p)
+    if second is not None:
+        own = np.broadcast_to((weight @ second) / (p if second.ndim == 1 else 1), (p,))
+    square = rows.multiply(rows) if sp.issparse(rows) else rows * rows
+    spread = np.maximum(np.asarray(square.T @ weight).ravel() - weight.sum() * centre**2, 0.0) + own
+    # a fixed start that no symmetry of the columns is likely to make orthogonal to the answer
+    vector = np.sqrt(spread) * np.random.default_rng(0).uniform(0.5, 1.0, p) * np.where(np.arange(p) % 2, 1.0, -1.0)
+    vector = _unit(vector, int(spread.argmax()))
+    for _ in range(_PRODUCTS):
+        along = weight * (np.asarray(rows @ vector).ravel() - centre @ vector)
+        after = np.asarray(rows.T @ along).ravel() - centre * along.sum() + own * vector
+        last, vector = vector, _unit(after, int(spread.argmax()))
+        if last @ vector >= 1 - 1e-6:
+            break
+    return vector
+
+
+def _unit(vector: Array, axis: int) -> Array:
+    """A vector of length one in its direction; of an axis, if it has none."""
+    length = float(np.sqrt(vector @ vector))
+    return vector / length if length > 0 else np.eye(1, vector.size, axis)[0]

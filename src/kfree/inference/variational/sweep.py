@@ -1,0 +1,114 @@
+"""One sweep: responsibilities of all tied rows, block by block, and the sums that updates need."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.families.conjugate import Form, Sums
+from kfree.inference.variational.forms import make_runner
+from kfree.kernels import kernels
+from kfree.rows import Tied
+
+
+class Swept(NamedTuple):
+    """What a sweep leaves behind."""
+
+    sums: Sums  # of the first T components
+    tail: float  # weight of the rows beyond them
+    evidence: float  # sum over rows of n logsumexp(W), log h included
+
+
+class Shares(NamedTuple):
+    """Soft assignments of a block."""
+
+    resp: Array  # (K, m)
+    lse: Array  # (m,) without log h
+
+
+def sweep(tied: Tied, form: Form, log_weight: Array, free: int) -> Swept:
+    """Sums under q(z) = softmax(W), ``W = E[log p] + log_weight``, for the first ``free`` components."""
+    runner = make_runner(form, free, tied)
+
+    def of_span(span: slice) -> tuple[tuple[Array, ...], float, float]:
+        resp, lse = soften(runner.scores(tied, span), log_weight)
+        n = tied.n[span]
+        return runner.sums(tied, span, resp), float((resp[free:] @ n).sum()), float(n @ lse)
+
+    total, tail, evidence = None, 0.0, 0.0
+    for parts, part_tail, part_evidence in tied.each(of_span, runner.K):
+        total = parts if total is None else tuple(a + b for a, b in zip(total, parts))
+        tail, evidence = tail + part_tail, evidence + part_evidence
+    assert total is not None
+    return Swept(runner.result(total), tail, evidence + tied.base)
+
+
+def sums_of(tied: Tied, form: Form, resp: Array) -> Sums:
+    """Sums for given responsibilities (K, R)."""
+    runner = make_runner(form, resp.shape[0], tied)
+    total = None
+    for parts in tied.each(lambda span: runner.sums(tied, span, np.ascontiguousarray(resp[:, span])), runner.K):
+        total = parts if total is None else tuple(a + b for a, b in zip(total, parts))
+    assert total is not None
+    return runner.result(total)
+
+
+def soften(scores: Array, log_weight: Array | None = None) -> Shares:
+    """Shares of terms in sums of exponentials, and the logs of the sums."""
+    log_weight = np.zeros(scores.shape[1]) if log_weight is None else log_weight
+    resp, lse = np.empty(scores.shape[::-1]), np.empty(scores.shape[0])
+    kernels().soften(scores, log_weight, resp, lse)
+    return Shares(resp, lse)
+
+
+def log_joint(tied: Tied, form: Form, log_weight: Array) -> Array:
+    """W without log h of all rows, (R, K): for tables whose rows are few."""
+    runner = make_runner(form, 0, tied)
+    parts = tied.each(lambda span: runner.scores(tied, span) + log_weight, runner.K)
+    return np.concatenate(list(parts))
+
+
+def evidence(tied: Tied, form: Form, log_weight: Array) -> float:
+    """Sum over rows of n logsumexp(W), log h included."""
+    runner = make_runner(form, 0, tied)
+
+    def of_span(span: slice) -> float:
+        return float(tied.n[span] @ soften(runner.scores(tied, span), log_weight).lse)
+
+    return sum(tied.each(of_span, runner.K)) + tied.base
+
+
+def members(tied: Tied, form: Form, log_weight: Array, wanted: Array, least: float) -> list[tuple[Array, Array]]:
+    """For each wanted component the rows (ascending) in which its share exceeds ``least``, and that share."""
+    runner = make_runner(form, 0, tied)
+
+    def of_span(span: slice) -> list[tuple[Array, Array]]:
+        resp = soften(runner.scores(tied, span), log_weight).resp[wanted]
+        places = [np.flatnonzero(share > least) for share in resp]
+        return [(span.start + place, share[place]) for place, share in zip(places, resp)]
+
+    parts = list(tied.each(of_span, runner.K))
+    return [
+        (np.concatenate([part[c][0] for part in parts]), np.concatenate([part[c][1] for part in parts]))
+        for c in range(len(wanted))
+    ]
+
+
+def assign(tied: Tied, form: Form, log_weight: Array) -> tuple[Array, float]:
+    """Likeliest of the components but the last (the tail) of each row, and the evidence."""
+    runner = make_runner(form, 0, tied)
+
+    def of_span(span: slice) -> tuple[Array, float]:
+        scores = runner.scores(tied, span)
+        labels = (scores[:, :-1] + log_weight[:-1]).argmax(axis=1)
+        return labels, float(tied.n[span] @ soften(scores, log_weight).lse)
+
+    parts = list(tied.each(of_span, runner.K))
+    return np.concatenate([part[0] for part in parts]), sum(part[1] for part in parts) + tied.base
+
+
+def shares(tied: Tied, form: Form, log_weight: Array) -> Array:
+    """Responsibilities of all rows, (R, K)."""
+    runner = make_runner(form, 0, tied)
+    parts = tied.each(lambda span: soften(runner.scores(tied, span), log_weight).resp.T, runner.K)
+    return np.concatenate(list(parts))

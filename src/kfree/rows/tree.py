@@ -1,0 +1,258 @@
+"""A tree over rows whose nodes are tied rows: each node is split at its mean along its principal direction.
+
+Nodes are split only when asked for. The rows are a copy that is permuted as nodes are split, so that a node is a
+slice of them. What a node stands for does not depend on when it was split, nor on the number of threads.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.families import Array
+from kfree.kernels import kernels
+from kfree.rows.threads import in_order
+from kfree.rows.tied import Tied
+
+#: Marks of nodes without children.
+UNSPLIT, LEAF = -1, -2
+# Columns up to which a covariance is formed to find its principal direction, where no covariance is kept.
+_EXPLICIT = 64
+# Steps of a power iteration: on a covariance, and over the rows.
+_STEPS, _PASSES = 100, 30
+# Square of the change of a direction that ends its iteration.
+_SETTLED, _SETTLED_OVER_ROWS = 1e-20, 1e-8
+# Share of a node's spread within which a row counts as being at the mean, whatever rounding says.
+_TIE = 1e-9
+# Entries handled between two looks at the queue of work.
+_ENTRIES = 65_536
+
+
+class Part(NamedTuple):
+    """Statistics of some nodes, a row for each; of two children one after the other."""
+
+    start: Array
+    stop: Array
+    n: Array
+    mean: Array
+    log_h: Array
+    second: Array | None
+
+
+class DenseTable:
+    """Dense rows, permuted in place."""
+
+    def __init__(self, rows: Tied, shape: str, order: Array):
+        self.X = np.take(rows.mean, order, axis=0)
+        self.weight, self.log_h = _varying(rows.n[order], 1.0), _varying(rows.log_h[order])
+        self.level = 0.0 if self.log_h.size else float(rows.log_h[order[0]])
+        self.order, self.shape, self.p = order, shape, self.X.shape[1]
+        self._diagonal = np.cumsum(np.arange(self.p, 0, -1)) - np.arange(self.p, 0, -1)  # in a packed triangle
+
+    def halve(self, part: Part, cut: Array, axes: bool) -> None:
+        """Part the rows of nodes; fills ``cut`` where it is negative."""
+        if (cut >= 0).all():
+            return
+        direction, spread = self._directions(part, axes)
+        rows = (self.X, self.weight, self.log_h, self.order)
+        kernels().halve_dense(*rows, part.start, part.stop, part.mean, direction, _TIE * np.sqrt(spread), cut)
+
+    def _directions(self, part: Part, axes: bool) -> tuple[Array, Array]:
+        """Directions to part nodes along, and the sums of their variances."""
+        direction, slices = np.zeros((part.n.shape[0], self.p)), (part.start, part.stop)
+        if self.shape == "full" and not axes:
+            assert part.second is not None
+            self._leading(part.second, direction)
+            return direction, part.second[:, self._diagonal].sum(axis=1)
+        variance = np.empty_like(direction)
+        kernels().second_diag(self.X, self.weight, *slices, part.n, part.mean, variance)
+        if axes:
+            widest = (variance >= (1 - 1e-9) * variance.max(axis=1, keepdims=True)).argmax(axis=1)
+            direction[np.arange(part.n.shape[0]), widest] = 1.0
+        elif self.shape != "none" and self.p <= _EXPLICIT:
+            second = np.empty((part.n.shape[0], self.p * (self.p + 1) // 2))
+            kernels().second_full(self.X, self.weight, *slices, part.n, part.mean, second)
+            self._leading(second, direction)
+        else:  # as sparse rows do it
+            settled = _SETTLED_OVER_ROWS
+            kernels().leading_dense(self.X, self.weight, *slices, part.mean, _PASSES, settled, direction)
+        return direction, variance.sum(axis=1)
+
+    def _leading(self, second: Array, direction: Array) -> None:
+        kernels().leading_packed(second, min(8, _STEPS // self.p), _STEPS, _SETTLED, direction)
+
+    def alike(self, start: Array, stop: Array) -> Array:
+        """Whether slices hold copies of one row."""
+        alike = np.empty(start.shape[0], bool)
+        kernels().alike_dense(self.X, start, stop, alike)
+        return alike
+
+    def measure(self, start: Array, stop: Array, centre: Array) -> Part:
+        """Statistics of slices."""
+        n, log_h, mean = np.empty(start.shape[0]), np.empty(start.shape[0]), np.empty((start.shape[0], self.p))
+        kernels().mean_dense(self.X, self.weight, self.log_h, start, stop, centre, n, mean, log_h)
+        second = None
+        if self.shape == "full":
+            second = np.empty((start.shape[0], self.p * (self.p + 1) // 2))
+            kernels().second_full(self.X, self.weight, start, stop, n, mean, second)
+        elif self.shape != "none":
+            second = np.empty((start.shape[0], self.p))
+            kernels().second_diag(self.X, self.weight, start, stop, n, mean, second)
+            second = second.sum(axis=1) if self.shape == "spherical" else second
+        return Part(start, stop, n, mean, log_h + self.level, second)
+
+
+class CsrTable:
+    """Sparse rows, which stay where they are: only their order is permuted."""
+
+    shape = "none"
+
+    def __init__(self, rows: Tied, order: Array):
+        X = rows.mean
+        if (X.data == 0).any():
+            X = X.copy()
+            X.eliminate_zeros()
+        self.entries = (X.data.astype(np.float64, copy=False), X.indices, X.indptr)
+        self.weight, self.log_h = _varying(rows.n, 1.0), _varying(rows.log_h)
+        self.level = 0.0 if self.log_h.size else float(rows.log_h[0])
+        self.order, self.p = order, X.shape[1]
+
+    def halve(self, part: Part, cut: Array, axes: bool) -> None:
+        """Part the rows of nodes; fills ``cut``."""
+        direction, slices = np.empty((cut.shape[0], self.p)), (part.start, part.stop)
+        steps = (_PASSES, _SETTLED_OVER_ROWS)
+        kernels().leading_csr(*self.entries, self.weight, self.order, *slices, part.mean, *steps, direction)
+        margin = _TIE * np.sqrt(np.einsum("td,td->t", part.mean, part.mean))
+        kernels().halve_csr(*self.entries, self.order, *slices, part.mean, direction, margin, cut)
+
+    def alike(self, start: Array, stop: Array) -> Array:
+        """Whether slices hold copies of one row."""
+        alike = np.empty(start.shape[0], bool)
+        kernels().alike_csr(*self.entries, self.order, start, stop, alike)
+        return alike
+
+    def measure(self, start: Array, stop: Array, centre: Array) -> Part:
+        """Statistics of slices."""
+        n, log_h, mean = np.empty(start.shape[0]), np.empty(start.shape[0]), np.empty((start.shape[0], self.p))
+        rows = (self.weight, self.log_h, self.order)
+        kernels().mean_csr(*self.entries, *rows, start, stop, n, mean, log_h)
+        return Part(start, stop, n, mean, log_h + self.level, None)
+
+
+def _varying(values: Array, usual: float | None = None) -> Array:
+    """The values, or nothing if all are equal (to the usual one, if there is one)."""
+    usual = values[0] if usual is None and values.size else usual
+    return np.empty(0) if (values == usual).all() else values
+
+
+class Slices(NamedTuple):
+    """A ready-made binary tree: node k is the rows start[k]..stop[k] in this order, with children 2k + 1, 2k + 2."""
+
+    order: Array
+    start: Array
+    stop: Array
+
+
+class Tree:
+    """Nodes over single rows; node 0 is the root, and the children of a node have consecutive numbers.
+
+    ``shape`` says what is kept of the second moments: "full", "diag", "spherical" or "none". Rows without weight
+    belong to no node. With ``slices`` nodes are split as given, and along the widest column below that. A tree
+    that has ``max_nodes`` splits no more.
+    """
+
+    def __init__(self, rows: Tied, shape: str, *, max_nodes: int | None = None, slices: Slices | None = None):
+        order = np.flatnonzero(rows.n > 0) if slices is None else slices.order.astype(np.intp)
+        self.table = CsrTable(rows, order) if sp.issparse(rows.mean) else DenseTable(rows, shape, order)
+        self.max_nodes, self._slices = max_nodes, slices
+        whole = (np.zeros(1, np.intp), np.full(1, order.shape[0], np.intp))
+        self._nodes = self.table.measure(*whole, np.zeros((1, self.table.p)))
+        self.count = 1
+        self.left = np.where(self.table.alike(*whole), LEAF, UNSPLIT)  # first child, or a mark
+        self.parent = np.full(1, -1, np.intp)
+        self._ready = np.zeros(1, np.intp)  # number among the given slices, or -1
+
+    @property
+    def order(self) -> Array:
+        """The rows in the order of the nodes."""
+        return self.table.order
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for more nodes."""
+        return self.max_nodes is not None and self.count + 2 > self.max_nodes
+
+    def bounds(self, nodes: Array) -> tuple[Array, Array]:
+        """Where the rows of nodes start and stop in ``order``."""
+        return self._nodes.start[nodes], self._nodes.stop[nodes]
+
+    def tied(self, nodes: Array) -> Tied:
+        """Nodes as tied rows."""
+        _, _, n, mean, log_h, second = self._nodes
+        return Tied(n[nodes], mean[nodes], None if second is None else second[nodes], log_h[nodes])
+
+    def split(self, nodes: Array) -> Array:
+        """Give children to nodes that have none, if there is room; returns whether each has children now."""
+        new = nodes[self.left[nodes] == UNSPLIT]
+        if self.max_nodes is not None:
+            new = new[: max(0, self.max_nodes - self.count) // 2]
+        if new.size:
+            for done, children in list(in_order(self._halves, self._chunks(new))):
+                self._append(done, children)
+        return self.left[nodes] >= 0
+
+    def _chunks(self, nodes: Array) -> Iterator[Array]:
+        """Nodes to be handled together: about as much work in each."""
+        start, stop = self.bounds(nodes)
+        work = np.cumsum((stop - start) * self.table.p) // _ENTRIES
+        return iter(np.split(nodes, np.flatnonzero(np.diff(work)) + 1))
+
+    def _halves(self, nodes: Array) -> tuple[Array, Part]:
+        """Part the rows of nodes; returns the nodes, and the statistics of the children of those that have some."""
+        start, stop, n, mean, log_h, second = self._nodes
+        own = None if second is None else second[nodes]
+        part = Part(start[nodes], stop[nodes], n[nodes], mean[nodes], log_h[nodes], own)
+        cut = self._cuts(nodes)
+        self.table.halve(part, cut, self._slices is not None)
+        apart = np.flatnonzero(cut < part.stop)
+        self.left[nodes[cut == part.stop]] = LEAF
+        start, stop = np.empty(2 * apart.size, np.intp), np.empty(2 * apart.size, np.intp)
+        start[::2], start[1::2], stop[::2], stop[1::2] = part.start[apart], cut[apart], cut[apart], part.stop[apart]
+        return nodes[apart], self.table.measure(start, stop, np.repeat(part.mean[apart], 2, axis=0))
+
+    def _cuts(self, nodes: Array) -> Array:
+        """Where the given slices part nodes, -1 below them."""
+        cut = np.full(nodes.shape[0], -1, np.intp)
+        if self._slices is not None:
+            child = 2 * self._ready[nodes] + 1
+            given = (child > 0) & (child < self._slices.stop.shape[0])
+            cut[given] = self._slices.stop[child[given]]
+        return cut
+
+    def _append(self, parents: Array, children: Part) -> None:
+        """Number the children of nodes."""
+        first, size = self.count, children.n.shape[0]
+        self._reserve(first + size)
+        for field, values in zip(self._nodes, children):
+            if field is not None:
+                field[first : first + size] = values
+        self.left[first : first + size] = np.where(self.table.alike(*children[:2]), LEAF, UNSPLIT)
+        self.left[parents] = first + 2 * np.arange(parents.shape[0])
+        self.parent[first : first + size] = np.repeat(parents, 2)
+        child = 2 * np.repeat(self._ready[parents], 2) + np.tile([1, 2], parents.shape[0])
+        limit = 0 if self._slices is None else self._slices.stop.shape[0]
+        self._ready[first : first + size] = np.where((child > 0) & (child < limit), child, -1)
+        self.count += size
+
+    def _reserve(self, size: int) -> None:
+        """Make room for so many nodes, and as many again as there are."""
+        if size <= self.left.shape[0]:
+            return
+        spare = max(size, 64, 2 * self.left.shape[0]) - self.left.shape[0]
+
+        def grown(field: Any) -> Any:
+            return None if field is None else np.concatenate([field, np.empty((spare, *field.shape[1:]), field.dtype)])
+
+        self._nodes = Part(*map(grown, self._nodes))
+        self.left, self.parent, self._ready = grown(self.left), grown(self.parent), grown(self._ready)

@@ -1,0 +1,58 @@
+"""Stick-breaking weights of infinitely many components, of which the first T have been moved off the prior.
+
+The sticks are v_i ~ Beta(a1, a2), the weights pi_i = v_i prod_{j<i} (1 - v_j); (1, alpha) is the Dirichlet process.
+Beyond T every stick keeps its prior, so that the tail is a geometric series, summed exactly.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln, digamma
+
+Array = NDArray[Any]
+
+
+class StickBreaking(NamedTuple):
+    """The prior Beta(a1, a2) of every stick; posteriors are arrays (T, 2)."""
+
+    a1: float = 1.0
+    a2: float = 1.0
+
+    def posterior(self, sizes: Array) -> Array:
+        """Best sticks (T, 2) for sizes (T + 1,), the last of which is the tail's."""
+        behind = np.cumsum(sizes[::-1])[::-1][1:]  # from behind: a difference of sums could turn negative
+        return np.stack([self.a1 + sizes[:-1], self.a2 + behind], axis=1)
+
+    def expected_log(self, sticks: Array) -> Array:
+        """E[log pi_i] of the first T components and the log of what the E[log pi] of all others sum to, (T + 1,)."""
+        whole = digamma(sticks.sum(axis=1))
+        here, past = digamma(sticks[:, 0]) - whole, digamma(sticks[:, 1]) - whole
+        passed = np.concatenate([[0.0], np.cumsum(past)])
+        ratio = digamma(self.a2) - digamma(self.a1 + self.a2)  # log of the ratio of the series
+        tail = digamma(self.a1) - digamma(self.a1 + self.a2) - np.log(-np.expm1(ratio))
+        return passed + np.append(here, tail)
+
+    def divergence(self, sticks: Array) -> float:
+        """Sum of KL(q(v_i) || p(v))."""
+        g1, g2 = sticks[:, 0], sticks[:, 1]
+        whole = digamma(g1 + g2)
+        terms = betaln(self.a1, self.a2) - betaln(g1, g2)
+        terms += (g1 - self.a1) * (digamma(g1) - whole) + (g2 - self.a2) * (digamma(g2) - whole)
+        return float(terms.sum())
+
+    def weights(self, sticks: Array) -> Array:
+        """Expected weights of the first T components and of all others together, (T + 1,); they sum to one."""
+        whole = sticks.sum(axis=1)
+        left = np.concatenate([[1.0], np.cumprod(sticks[:, 1] / whole)])
+        return left * np.append(sticks[:, 0] / whole, 1.0)
+
+    def cost(self, sizes: Array) -> float:
+        """What weights cost in the free energy, for sizes (T + 1,) and the best sticks."""
+        sticks = self.posterior(sizes)
+        return self.divergence(sticks) - float(sizes @ self.expected_log(sticks))
+
+
+def by_size(sizes: Array) -> Array:
+    """The order of components that costs least at given sizes: decreasing, ties as they were."""
+    return np.argsort(-sizes, kind="stable")
