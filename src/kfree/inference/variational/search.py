@@ -8,6 +8,7 @@ from kfree.families import Array
 from kfree.inference.loop import Budget, Info, run
 from kfree.inference.variational.mixture import Mixture, Setting, arranged, best_mixture
 from kfree.inference.variational.partition import Partition, all_in_one
+from kfree.inference.variational.prune import prune
 from kfree.inference.variational.split import Proposal, propose, split_mixture
 from kfree.inference.variational.sweep import Swept, sums_of
 from kfree.rows import Tied
@@ -123,6 +124,10 @@ class _Search:
         assert self.state is not None
         self.state, converged = self._settle(self.state)
         self.trace += self._settled[1:]
+        mixture, swept, energy, origin = prune(self.setting, self.partition.tied, self.state.mixture)
+        if mixture.size < self.state.mixture.size:
+            self.state, converged = self._settle(State(mixture, self.state.names[origin], swept, energy, np.inf, 0))
+            self.trace += self._settled
         self.known = {}
         return converged
 
