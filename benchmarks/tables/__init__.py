@@ -17,6 +17,8 @@ NAMES = (
     "hdp_quality",
     "topics_speed",
     "topics_quality",
+    "variational",
+    "variational_quality",
 )
 
 

@@ -44,6 +44,11 @@ class TreeNodes:
             self._replace(self.nodes)
         self._gather()
 
+    @property
+    def ways(self) -> float:
+        """While growing, components split in two, as more of them will come; at the end everything is tried."""
+        return 2 if self.growing and not self.fixed else np.inf
+
     def _gather(self) -> None:
         self.tied = self.tree.tied(self.nodes)
         ends = int((self.tree.left[self.nodes] == LEAF).sum())

@@ -199,7 +199,7 @@ class _Search:
         """The component whose split promises most; None if there is none to split."""
         mass = state.swept.sums.mass
         eligible = [c for c in range(mass.size) if mass[c] > _LEAST]
-        room = self.plan.max_components - mass.size + 1
+        room = min(self.plan.max_components - mass.size + 1, self.partition.ways)
         open_ = [c for c in eligible if self._stale(int(state.names[c]), float(mass[c]), room)]
         enough = self.plan.enough(self.partition.tied, state.energy)
         while open_ and not self.budget.spent:
