@@ -68,6 +68,10 @@ def check_given(prior: Any, family: Conjugate) -> Mapping[str, Any]:
                 f"prior[{name!r}] is not a hyperparameter of family={family.name!r}. It knows "
                 f"{', '.join(map(repr, family.hyperparameters))}."
             )
+        try:
+            np.asarray(prior[name], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"prior[{name!r}] must be a number or an array of numbers, got {prior[name]!r}.") from error
     return prior
 
 

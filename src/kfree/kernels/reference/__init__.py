@@ -6,7 +6,7 @@ from kfree.kernels.reference.decide import lower_bounds, near_threshold, open_de
 from kfree.kernels.reference.dip import dip
 from kfree.kernels.reference.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.reference.location import place_documents
-from kfree.kernels.reference.mixture import add_squares, collect, soften, weighted_scores, whitened_scores
+from kfree.kernels.reference.mixture import add_squares, collect, soften, subtract_squares, weighted_scores
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
 from kfree.kernels.reference.nodes import half_precisions, node_scores, node_sums
 from kfree.kernels.reference.paper import paper_cells, paper_clusters
@@ -87,11 +87,11 @@ __all__ = [
     "soft_words",
     "soften",
     "sort_segments",
+    "subtract_squares",
     "tally",
     "tally_dense",
     "three_least",
     "unsettled",
     "visit_rows",
     "weighted_scores",
-    "whitened_scores",
 ]
