@@ -18,9 +18,9 @@ _DEPTH = 4
 _LEVELS = 4
 # Times that nodes are looked at for each number of components, as long as these are too few.
 _LOOKS = 1
-# Nodes of a single row (or its copies) from which on they may be too many, and their share that is too large:
-# then nodes save nothing. Rows are not counted, so that copies and weights come to the same.
-_MANY, _TOO_MANY = 100, 1 / 3
+# Share of the weight in nodes of a single row (or its copies) from which on nodes save nothing. Rows are not counted,
+# so that copies and weights come to the same.
+_TOO_MUCH = 0.2
 
 
 class Rule(NamedTuple):
@@ -53,8 +53,7 @@ class TreeNodes:
 
     def _gather(self) -> None:
         self.tied = self.tree.tied(self.nodes)
-        ends = int((self.tree.left[self.nodes] == LEAF).sum())
-        if ends >= _MANY and ends > _TOO_MANY * self.nodes.size:
+        if self.tied.n[self.tree.left[self.nodes] == LEAF].sum() > _TOO_MUCH * self.total:
             self.tied, self.fixed = self.rows, True
 
     def _replace(self, some: Array) -> Array:
