@@ -64,7 +64,7 @@ def mnist(rows=20_000):
     arrays = _arrays("mnist_train")
     X, truth = _some_rows(arrays["X"].reshape(60_000, -1), arrays["y"], rows)
     scores = PCA(50, random_state=0).fit_transform(X / 255.0)
-    return Case("MNIST 20k PCA 50", np.ascontiguousarray(scores), truth, 10)
+    return Case(f"MNIST {rows // 1000}k PCA 50", np.ascontiguousarray(scores), truth, 10)
 
 
 def skin(rows=100_000):
@@ -72,6 +72,24 @@ def skin(rows=100_000):
     arrays = _arrays("skin")
     X, truth = _some_rows(arrays["X"].astype(float), arrays["y"], rows)
     return Case("skin 100k (lam for 20)", X, truth, 20)
+
+
+def shuttle():
+    """Sensors of a space shuttle, seven classes of very unequal size."""
+    arrays = _arrays("shuttle")
+    return Case("shuttle", arrays["X"].astype(float), arrays["y"], _classes(arrays["y"]))
+
+
+def mnist_images(rows):
+    """The images that ``mnist`` projects, (rows, 784) in [0, 1]."""
+    arrays = _arrays("mnist_train")
+    return _some_rows(arrays["X"].reshape(60_000, -1), arrays["y"], rows)[0] / 255.0
+
+
+def citeseer():
+    """Words of scientific papers, 0/1, CSR."""
+    X = sp.load_npz(FOLDER / "citeseer.npz").astype(float).tocsr()
+    return Case("citeseer", X, _arrays("citeseer")["y"], 6)
 
 
 def digits():

@@ -19,6 +19,8 @@ NAMES = (
     "topics_quality",
     "topics_prices",
     "topics_paper",
+    "variational",
+    "variational_quality",
 )
 
 

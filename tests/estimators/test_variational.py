@@ -247,6 +247,16 @@ def test_hard_data_give_finite_models(name, case):
     assert (np.diff(model.free_energy_trace_) <= 1e-9 * np.abs(model.free_energy_trace_[0])).all()
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+def test_weights_of_any_size_give_finite_models(name, size):
+    X = data(name)
+    model = VariationalDPMixture(family=name, max_components=4).fit(X, sample_weight=np.full(len(X), size))
+    assert np.isfinite(model.free_energy_)
+    assert np.isfinite(model.means_).all()
+    assert np.isfinite(model.score_samples(X)).all()
+
+
 def test_rows_that_do_not_differ_are_one_component_with_a_warning():
     with pytest.warns(UserWarning, match="do not differ"):
         model = VariationalDPMixture().fit(np.full((30, 2), 0.1))
@@ -387,6 +397,7 @@ def ours_at(rival, problem):
         ({"concentration": np.inf}, ValueError, "finite"),
         ({"prior": 3.0}, TypeError, "prior must be None or a dict"),
         ({"prior": {"width": 1.0}}, ValueError, "not a hyperparameter"),
+        ({"prior": {"covariance": "small"}}, TypeError, "must be a number or an array"),
         ({"prior": {"covariance": -1.0}}, ValueError, "above 0"),
         ({"prior": {"covariance": np.ones((3, 3))}}, ValueError, "positive definite"),
         ({"prior": {"mean": np.ones(5)}}, ValueError, "shape"),

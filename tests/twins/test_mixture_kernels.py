@@ -25,7 +25,7 @@ def both(name, *inputs, outputs):
 def test_scores(seed, m, K, D):
     rng = np.random.default_rng(seed)
     products, shift, offset = rng.normal(size=(m, D * K)), rng.normal(size=(D, K)), rng.normal(size=K)
-    (_, [fast]), (_, [plain]) = both("whitened_scores", products, shift, offset, 2, outputs=[np.zeros((m, K + 3))])
+    (_, [fast]), (_, [plain]) = both("subtract_squares", products, shift, 2, outputs=[np.ones((m, K + 3))])
     assert_allclose(fast, plain, rtol=1e-12, atol=1e-12)
     rows, precision = rng.normal(size=(m, D)), rng.gamma(1.0, size=(D, K))
     (_, [fast]), (_, [plain]) = both("weighted_scores", rows, precision, shift, offset, outputs=[np.zeros((m, K))])

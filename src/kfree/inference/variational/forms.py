@@ -1,6 +1,7 @@
 """The three forms of expected log-likelihoods, made ready to run over blocks of tied rows."""
 
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -93,36 +94,40 @@ class _Whitened(Runner):
     def _prepare(self, tied: Tied) -> None:
         root, mean, _ = self.form
         per = max(1, _COLUMNS // self.p)
-        groups = [slice(k, min(k + per, self.K)) for k in range(0, self.K, per)]
+        self._groups = [slice(k, min(k + per, self.K)) for k in range(0, self.K, per)]
+        # roots are upper triangular: the first directions need the first columns only
+        cuts = np.linspace(0, self.p, 1 + (1 if self.p < 8 else 2 if self.p < 32 else 4)).astype(int)
+        shift = np.einsum("kd,kde->ek", mean, root)
         # column d K + k of a product is direction d of component k: squares are then added across components
-        self._groups = [
+        self._pieces = [
             (
-                g,
-                np.ascontiguousarray(root[g].transpose(1, 2, 0).reshape(self.p, -1)),
-                np.ascontiguousarray(np.einsum("kd,kde->ek", mean[g], root[g])),
+                group.start,
+                np.ascontiguousarray(root[group, :stop, start:stop].transpose(1, 2, 0).reshape(stop, -1)),
+                np.ascontiguousarray(shift[start:stop, group]),
             )
-            for g in groups
+            for group in self._groups
+            for start, stop in pairwise(cuts)
         ]
-        widest = max(shift.size for _, _, shift in self._groups)
-        self._tile = max(64, _HELD // widest)
+        self._tile = max(64, _HELD // max(shift.size for _, _, shift in self._pieces))
         self._near = _FAR / (np.finfo(float).eps * np.sqrt(self.p) * np.abs(root).max())
 
     def scores(self, tied: Tied, span: slice) -> Array:
         rows = tied.mean[span]
-        scores = np.empty((rows.shape[0], self.K))
+        scores = np.tile(-self.form.offset, (rows.shape[0], 1))
         far = max(rows.max(initial=0.0), -rows.min(initial=0.0)) > self._near
         for start in range(0, rows.shape[0], self._tile):
             some, target = rows[start : start + self._tile], scores[start : start + self._tile]
-            for group, root, shift in self._groups:
-                products = self._centred(some, group) if far else some @ root
-                origin = np.zeros_like(shift) if far else shift
-                kernels().whitened_scores(products, origin, self.form.offset[group], group.start, target)
+            if far:
+                self._add_centred(some, target)
+                continue
+            for first, root, shift in self._pieces:
+                kernels().subtract_squares(some[:, : root.shape[0]] @ root, shift, first, target)
         return scores
 
-    def _centred(self, rows: Array, group: slice) -> Array:
-        """Whitened differences from the means, where whitened rows less whitened means would lose digits."""
-        gaps = [(rows - mean) @ root for root, mean in zip(self.form.root[group], self.form.mean[group])]
-        return np.stack(gaps, axis=2).reshape(rows.shape[0], -1)
+    def _add_centred(self, rows: Array, scores: Array) -> None:
+        """The same from differences to the means, where whitened rows less whitened means would lose digits."""
+        for k, (root, mean) in enumerate(zip(self.form.root, self.form.mean)):
+            kernels().subtract_squares((rows - mean) @ root, np.zeros((self.p, 1)), k, scores)
 
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
         rows, weight = tied.mean[span], tied.n[span]

@@ -22,6 +22,10 @@ class Partition(Protocol):
     tied: Tied  # another object whenever the partition has changed
     fixed: bool  # True if it never changes
 
+    @property
+    def ways(self) -> float:
+        """Children a split may have at present."""
+
     def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
         """The rows on which a split along a ray is tried, given those of the component: rows ``index`` (ascending) of
         the table, copied in ``part``, and the component's share in them. Returns rows, shares, and a token that
@@ -44,6 +48,7 @@ class SingleRows:
     """The rows as they are."""
 
     fixed = True
+    ways = float("inf")
 
     def __init__(self, tied: Tied):
         self.tied = tied

@@ -8,6 +8,7 @@ from kfree.families import Array
 from kfree.inference.loop import Budget, Info, run
 from kfree.inference.variational.mixture import Mixture, Setting, arranged, best_mixture
 from kfree.inference.variational.partition import Partition, all_in_one
+from kfree.inference.variational.prune import prune
 from kfree.inference.variational.split import Proposal, propose, split_mixture
 from kfree.inference.variational.sweep import Swept, sums_of
 from kfree.rows import Tied
@@ -123,6 +124,10 @@ class _Search:
         assert self.state is not None
         self.state, converged = self._settle(self.state)
         self.trace += self._settled[1:]
+        mixture, swept, energy, origin = prune(self.setting, self.partition.tied, self.state.mixture)
+        if mixture.size < self.state.mixture.size:
+            self.state, converged = self._settle(State(mixture, self.state.names[origin], swept, energy, np.inf, 0))
+            self.trace += self._settled
         self.known = {}
         return converged
 
@@ -199,7 +204,7 @@ class _Search:
         """The component whose split promises most; None if there is none to split."""
         mass = state.swept.sums.mass
         eligible = [c for c in range(mass.size) if mass[c] > _LEAST]
-        room = self.plan.max_components - mass.size + 1
+        room = min(self.plan.max_components - mass.size + 1, self.partition.ways)
         open_ = [c for c in eligible if self._stale(int(state.names[c]), float(mass[c]), room)]
         enough = self.plan.enough(self.partition.tied, state.energy)
         while open_ and not self.budget.spent:

@@ -55,7 +55,8 @@ class _Children(NamedTuple):
     params: Any  # record
     sizes: Array
     log_weight: Array  # expected log-weights
-    cost: float  # as in ``_Parent.cost``
+    own: float  # divergence of the parameters from the prior
+    cost: float  # free energy, up to what is held
 
 
 class _Parent(NamedTuple):
@@ -80,11 +81,13 @@ class _Parent(NamedTuple):
         halves = self._halves(part, self.params, np.ones(part.size), ray)
         if halves is None:
             return nothing
-        cost = self.cost(part)
-        best = self.update(part, halves, cost)
-        if cost - best.cost <= self.enough:
-            best = min([best, *self._deeper(part, best, cost)], key=lambda children: children.cost)
-        return Proposal(cost - best.cost, self.mass, best.params, best.sizes, token)
+        one = self.as_one(part)
+        best = self.update(part, halves, one.cost)
+        gain, price = one.cost - best.cost, best.own - one.own
+        # more than two can only pay if two pay for a good part of their price, though not for all
+        if -0.5 * price < gain <= self.enough:
+            best = min([best, *self._deeper(part, best, one.cost)], key=lambda children: children.cost)
+        return Proposal(one.cost - best.cost, self.mass, best.params, best.sizes, token)
 
     def _halves(self, part: Tied, params: Any, share: Array, ray: Ray) -> Array | None:
         """Shares (2, R) of the two sides of a component's centre; None if one is empty."""
@@ -105,20 +108,22 @@ class _Parent(NamedTuple):
         ways = [(split[0], resp[1:]), (resp[:1], split[1]), (split[0], split[1])]
         return [self.update(part, np.concatenate(way), whole) for way in ways if 2 < sum(map(len, way)) <= self.most]
 
-    def cost(self, part: Tied) -> float:
-        """Free energy of the part as one component beside the others, up to what is held."""
+    def as_one(self, part: Tied) -> _Children:
+        """The part as one component beside the others."""
         setting = self.setting
         sums = sums_of(part, setting.family.form(self.params), np.ones((1, part.size)))
         best = setting.family.posterior(setting.prior, sums)
         own = float(setting.family.divergence(best, setting.prior)[0])
         fit = evidence(part, setting.family.form(best), np.zeros(1))
         sizes = np.append(self.others[:-1], part.total)
-        return own - fit + setting.weights.cost(np.append(sizes[by_size(sizes)], self.others[-1]))
+        weights = setting.weights.cost(np.append(sizes[by_size(sizes)], self.others[-1]))
+        return _Children(best, sums.mass, np.zeros(1), own, own - fit + weights)
 
     def update(self, part: Tied, resp: Array, whole: float) -> _Children:
         """Coordinate updates of components that share the part, from responsibilities (K, R); given up if they are
         not on the way to cost less than the whole."""
-        family, K, last, best = self.setting.family, resp.shape[0], np.inf, None
+        family, K, best = self.setting.family, resp.shape[0], None
+        last, fall = np.inf, np.inf
         sums = sums_of(part, family.form(take(self.params, [0] * K)), resp)
         for left in range(_UPDATES - 1, -1, -1):
             params = family.posterior(self.setting.prior, sums)
@@ -130,12 +135,14 @@ class _Parent(NamedTuple):
             log_weight = expected[np.argsort(order)[-K:]]
             swept = sweep(part, family.form(params), log_weight, K)
             held = float(sizes @ expected - sums.mass @ log_weight)
-            cost = self.setting.weights.divergence(sticks) + float(family.divergence(params, self.setting.prior).sum())
-            cost -= swept.evidence + held
+            own = float(family.divergence(params, self.setting.prior).sum())
+            cost = self.setting.weights.divergence(sticks) + own - swept.evidence - held
             if best is None or cost < best.cost:
-                best = _Children(params, sums.mass, log_weight, cost)
-            hopeless = cost - whole > left * (last - cost)  # at this pace
-            if not last - cost > self.enough / 10 or hopeless or swept.sums.mass.min() <= EMPTY:
+                best = _Children(params, sums.mass, log_weight, own, cost)
+            before, fall = fall, last - cost
+            slowing = min(1.0, fall / before) if before < np.inf else 1.0
+            hopeless = cost - whole > left * fall * slowing
+            if not fall > self.enough / 10 or hopeless or swept.sums.mass.min() <= EMPTY:
                 break
             last, sums = cost, swept.sums
         assert best is not None

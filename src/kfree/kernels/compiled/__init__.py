@@ -17,7 +17,7 @@ from kfree.kernels.compiled.feature_runs import run_features, seed_feature
 from kfree.kernels.compiled.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.compiled.location import place_documents
-from kfree.kernels.compiled.mixture import add_squares, collect, soften, weighted_scores, whitened_scores
+from kfree.kernels.compiled.mixture import add_squares, collect, soften, subtract_squares, weighted_scores
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
 from kfree.kernels.compiled.nodes import half_precisions, node_scores, node_sums
 from kfree.kernels.compiled.paper import paper_cells, paper_clusters
@@ -108,6 +108,7 @@ __all__ = [
     "soften",
     "solve_means",
     "sort_segments",
+    "subtract_squares",
     "sweep_rows",
     "tally",
     "tally_dense",
@@ -116,5 +117,4 @@ __all__ = [
     "visit_rows",
     "walk_rows",
     "weighted_scores",
-    "whitened_scores",
 ]

@@ -8,8 +8,8 @@ _NEGLIGIBLE = -37.0
 
 
 @njit(nogil=True, cache=True)
-def whitened_scores(products, shift, offset, first, scores):  # noqa: D103
-    K, D = offset.shape[0], shift.shape[0]
+def subtract_squares(products, shift, first, scores):  # noqa: D103
+    D, K = shift.shape
     total = np.empty(K)
     for i in range(products.shape[0]):
         total[:] = 0.0
@@ -19,7 +19,7 @@ def whitened_scores(products, shift, offset, first, scores):  # noqa: D103
                 gap = products[i, start + k] - shift[d, k]
                 total[k] += gap * gap
         for k in range(K):
-            scores[i, first + k] = -0.5 * total[k] - offset[k]
+            scores[i, first + k] -= 0.5 * total[k]
 
 
 @njit(nogil=True, cache=True)

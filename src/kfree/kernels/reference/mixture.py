@@ -4,11 +4,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 
-def whitened_scores(products, shift, offset, first, scores):
-    """``scores[i, first + k] = -1/2 sum_d (products[i, d K + k] - shift[d, k])^2 - offset[k]``."""
+def subtract_squares(products, shift, first, scores):
+    """``scores[i, first + k] -= 1/2 sum_d (products[i, d K + k] - shift[d, k])^2``."""
     D, K = shift.shape
     gap = products.reshape(-1, D, K) - shift
-    scores[:, first : first + K] = -0.5 * (gap * gap).sum(axis=1) - offset
+    scores[:, first : first + K] -= 0.5 * (gap * gap).sum(axis=1)
 
 
 def weighted_scores(rows, precision, mean, offset, scores):

@@ -1,0 +1,225 @@
+"""Fast-VDP: nodes of a tree in place of rows change how long it takes, and the free energy in one direction only."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kfree import VariationalDPMixture
+from kfree.inference.loop import Budget
+from kfree.inference.variational.nodes import Rule, TreeNodes
+from kfree.inference.variational.partition import SingleRows
+from kfree.inference.variational.search import Plan, search
+from kfree.kernels import compiled, reference
+from kfree.rows import set_span_threads
+from kfree.rows.tree import LEAF, Tree
+from mixture_tools import FAMILIES, GAUSSIANS, draw, mixture_of, problem
+
+SHAPE = {"gaussian": "full", "diag": "diag", "spherical": "spherical"}
+PLAN = Plan(10, 1, np.inf, 300, 1e-5)
+DISCRETE = tuple(name for name in FAMILIES if name not in GAUSSIANS)
+
+
+def blobs(n, p=3, k=4, gap=8.0, seed=0):
+    rng = np.random.default_rng([seed, n, p])
+    mean = gap * rng.normal(size=(k, p))
+    truth = rng.integers(k, size=n)
+    return mean[truth] + rng.normal(size=(n, p)), truth
+
+
+def tree_nodes(name, tied, **rule):
+    return TreeNodes(Tree(tied, SHAPE.get(name, "none")), tied, Rule(**rule))
+
+
+def mixture_on(setting, tied, T, seed=0):
+    resp = np.random.default_rng(seed).dirichlet(np.ones(T + 1), size=tied.size)
+    return mixture_of(setting, tied, resp)[0]
+
+
+def expanded(tree, levels):
+    nodes = np.zeros(1, np.intp)
+    for _ in range(levels):
+        apart = tree.split(nodes)
+        left = tree.left[nodes[apart]]
+        nodes = np.concatenate([nodes[~apart], left, left + 1])
+    return nodes
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_node_scores_as_its_rows_do_on_average_and_refinement_never_raises_the_free_energy(name):
+    X = draw(name, 60, 3, seed=1)
+    weight = np.random.default_rng(0).integers(1, 4, size=60)
+    setting, tied = problem(name, X, weight=weight)
+    mixture = mixture_on(setting, tied, 3)
+    view = mixture.view(setting)
+    of_rows = view.scores(tied) + tied.log_h[:, None]
+    tree, energies = Tree(tied, SHAPE.get(name, "none")), []
+    for levels in range(9):
+        nodes = expanded(tree, levels)
+        table = tree.tied(nodes)
+        of_nodes = view.scores(table) + table.log_h[:, None]
+        for score, start, stop in zip(of_nodes, *tree.bounds(nodes)):
+            rows = tree.order[start:stop]
+            assert_allclose(score, tied.n[rows] @ of_rows[rows] / tied.n[rows].sum(), rtol=1e-9, atol=1e-9)
+        energies.append(mixture.free_energy(setting, table))
+    assert (np.diff(energies) <= 1e-9 * np.abs(energies[0])).all()
+    exact = mixture.free_energy(setting, tied)
+    assert (np.array(energies) >= exact - 1e-9 * abs(exact)).all()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_search_over_a_fully_expanded_tree_is_vdp(name):
+    X = blobs(80)[0] if name in GAUSSIANS else draw(name, 80, 4)
+    setting, tied = problem(name, X, spread=30.0)
+    nodes = tree_nodes(name, tied)
+    nodes.nodes = expanded(nodes.tree, 80)
+    assert (nodes.tree.left[nodes.nodes] == LEAF).all()
+    nodes.tied = nodes.tree.tied(nodes.nodes)
+    nodes.coarsen = lambda view: None
+    mine, plain = (search(setting, part, PLAN, Budget()) for part in (nodes, SingleRows(tied)))
+    assert mine.mixture.size == plain.mixture.size
+    assert mine.energy == pytest.approx(plain.energy, rel=1e-9)
+    assert_allclose(mine.mixture.sticks, plain.mixture.sticks, rtol=1e-3)  # they stop by the free energy
+
+
+@pytest.mark.parametrize("expand", ["gain", "q"])
+@pytest.mark.parametrize("accelerate", ["tree", "kdtree"])
+@pytest.mark.parametrize("name", GAUSSIANS)
+def test_clear_clusters_are_found_on_few_nodes(name, accelerate, expand):
+    X, truth = blobs(3000, seed=2)
+    plain = VariationalDPMixture(family=name, accelerate=None).fit(X)
+    fast = VariationalDPMixture(family=name, accelerate=accelerate, expand=expand).fit(X)
+    assert fast.n_nodes_ < 1000
+    if expand == "gain":
+        assert fast.n_components_ == plain.n_components_ == 4
+        assert len(np.unique(np.stack([fast.labels_, truth]), axis=1).T) == 4
+    assert fast.free_energy_ <= fast.tied_free_energy_ + 1e-9 * abs(fast.free_energy_)
+    assert fast.free_energy_ <= plain.free_energy_ + 0.02 * abs(plain.free_energy_)
+    assert_array_equal(fast.predict(X), fast.labels_)
+
+
+def test_each_way_to_end_is_at_least_as_good_as_the_one_before():
+    X, _ = blobs(4000, p=5, k=6, gap=1.6, seed=3)
+    energy = {
+        final: VariationalDPMixture(accelerate="tree", final=final).fit(X).free_energy_
+        for final in ("labels", "refine", "polish")
+    }
+    plain = VariationalDPMixture(accelerate=None).fit(X).free_energy_
+    tolerance = 1e-3 * abs(plain)
+    assert energy["refine"] <= energy["labels"] + tolerance
+    assert energy["polish"] <= energy["labels"] + 1e-9 * abs(plain)
+    assert abs(energy["polish"] - plain) <= 10 * tolerance
+
+
+def test_a_split_is_judged_on_one_partition():
+    # one Gaussian: refinement alone lowers the free energy and must not pass for a second component
+    X = np.random.default_rng(4).normal(size=(20_000, 4))
+    fitted = VariationalDPMixture(accelerate="tree").fit(X)
+    assert fitted.n_components_ == 1
+
+
+def test_nodes_in_question_are_expanded_and_others_joined():
+    X, _ = blobs(2000, k=8, gap=2.5, seed=5)
+    setting, tied = problem("gaussian", X, spread=10.0)
+    found = search(setting, SingleRows(tied), PLAN, Budget())
+    view = found.mixture.view(setting)
+    nodes = tree_nodes("gaussian", tied)
+    nodes.growing = False
+    energies = [found.mixture.free_energy(setting, nodes.tied)]
+    while nodes.expand(view):
+        energies.append(found.mixture.free_energy(setting, nodes.tied))
+    assert len(energies) > 1
+    assert (np.diff(energies) <= 0).all()
+    assert energies[-1] - found.energy < 0.5 * (energies[0] - found.energy)
+    before = nodes.nodes.size
+    nodes.coarsen(view)
+    joined = found.mixture.free_energy(setting, nodes.tied)
+    assert nodes.nodes.size <= before
+    assert joined <= energies[-1] + 0.01 * 2000
+    start, stop = nodes.tree.bounds(nodes.nodes)
+    assert (stop - start).sum() == 2000
+
+
+def test_rows_take_over_where_nodes_save_nothing():
+    X = np.random.default_rng(6).normal(size=(800, 40))
+    X[:400] += 1.0
+    setting, tied = problem("gaussian", X, spread=2.0)
+    nodes = tree_nodes("gaussian", tied)
+    nodes.nodes = expanded(nodes.tree, 60)
+    nodes._gather()
+    assert nodes.fixed
+    assert nodes.tied is tied
+    assert nodes.expand(mixture_on(setting, tied, 2).view(setting)) == 0
+
+
+def test_no_more_nodes_than_allowed():
+    X, _ = blobs(3000, k=12, gap=3.0, seed=7)
+    fitted = VariationalDPMixture(accelerate="tree", max_nodes=41).fit(X)
+    assert fitted.n_nodes_ <= 21
+
+
+@pytest.mark.parametrize("name", GAUSSIANS)
+def test_weights_are_copies_and_threads_do_not_matter(name):
+    X, _ = blobs(400, seed=8)
+    weight = np.random.default_rng(9).integers(0, 4, size=400)
+    options = {"family": name, "accelerate": "tree"}
+    one = VariationalDPMixture(**options).fit(X, sample_weight=weight)
+    two = VariationalDPMixture(**options).fit(np.repeat(X, weight, axis=0))
+    assert one.n_components_ == two.n_components_
+    assert one.free_energy_ == pytest.approx(two.free_energy_, rel=1e-8)
+    order = np.random.default_rng(10).permutation(400)
+    three = VariationalDPMixture(**options).fit(X[order], sample_weight=weight[order])
+    assert one.free_energy_ == pytest.approx(three.free_energy_, rel=1e-8)
+    with set_span_threads(1):
+        four = VariationalDPMixture(**options).fit(X, sample_weight=weight)
+    assert_array_equal(one.means_, four.means_)
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_sparse_counts_give_the_model_of_dense_ones(name):
+    rng = np.random.default_rng(11)
+    rate = rng.gamma(0.5, 2.0, size=(3, 20))[rng.integers(3, size=300)]
+    X = rng.poisson(rate).astype(float)
+    X = (X > 1).astype(float) if name == "bernoulli" else X
+    one, two = (VariationalDPMixture(family=name, accelerate="tree").fit(x) for x in (X, sp.csr_matrix(X)))
+    assert one.n_components_ == two.n_components_
+    assert one.free_energy_ == pytest.approx(two.free_energy_, rel=1e-8)
+    assert_allclose(one.means_, two.means_, rtol=1e-6)
+    plain = VariationalDPMixture(family=name, accelerate=None).fit(X)
+    assert one.free_energy_ <= plain.free_energy_ + 0.05 * abs(plain.free_energy_)
+
+
+def test_bad_choices_are_named():
+    X, _ = blobs(30)
+    with pytest.raises(ValueError, match="Unknown accelerate 'ball'"):
+        VariationalDPMixture(accelerate="ball").fit(X)
+    with pytest.raises(ValueError, match="Unknown final"):
+        VariationalDPMixture(final="best").fit(X)
+    with pytest.raises(ValueError, match="Unknown expand"):
+        VariationalDPMixture(expand="all").fit(X)
+    with pytest.raises(ValueError, match="max_nodes"):
+        VariationalDPMixture(max_nodes=0).fit(X)
+    counts = sp.csr_matrix(np.random.default_rng(0).poisson(1.0, size=(30, 4)).astype(float))
+    with pytest.raises(ValueError, match="needs dense rows"):
+        VariationalDPMixture(family="poisson", accelerate="kdtree").fit(counts)
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, 16])
+def test_kernels_of_nodes_equal_their_twins(p):
+    rng = np.random.default_rng(p)
+    R, K, packed = 40, 3, p * (p + 1) // 2
+    root = np.triu(rng.normal(size=(K, p, p)))
+    spread = rng.normal(size=(R, p, p))
+    second = np.ascontiguousarray((spread @ spread.transpose(0, 2, 1))[:, *np.triu_indices(p)])
+    mean, centre, offset = rng.normal(size=(R, p)), rng.normal(size=(K, p)), rng.normal(size=K)
+    n, resp = rng.random(R), rng.random((K + 1, R)) * (rng.random((K + 1, R)) < 0.7)
+    results = []
+    for module in (compiled, reference):
+        half, scores = np.empty((K, packed)), np.empty((R, K))
+        module.half_precisions(root, half)
+        module.node_scores(mean, second, root, half, centre, offset, scores)
+        sums = np.zeros(K), np.zeros((K, p)), np.zeros((K, packed))
+        module.node_sums(mean, second, n, resp, centre, *sums)
+        results.append((half, scores, *sums))
+    for mine, theirs in zip(*results):
+        assert_allclose(mine, theirs, rtol=1e-11, atol=1e-11)
