@@ -1,3 +1,3 @@
 """Tables and figures of the papers, done again: ``python -m benchmarks.papers``."""
 
-PAGES = ("images", "topics", "table1")
+PAGES = ("images", "topics", "table1", "features")

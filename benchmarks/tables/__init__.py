@@ -17,6 +17,7 @@ NAMES = (
     "hdp_quality",
     "topics_speed",
     "topics_quality",
+    "features",
 )
 
 
