@@ -82,7 +82,7 @@ def figure2(model, images, objects, truth, path):
         alike = [np.corrcoef(column, truth[:, j])[0, 1] for j in range(truth.shape[1])]
         j = int(np.abs(alike).argmax())
         sign = "adds" if alike[j] > 0 else "removes"
-        show(ax, (0.5 + mean / 2).clip(0, 1), f"{sign} {objects[j]}", f"{count} photographs")
+        show(ax, (0.5 + mean / 2).clip(0, 1), f"{sign} {objects[j]}".replace("_", " "), f"{count} photographs")
     save(figure, path)
 
 
