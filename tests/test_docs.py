@@ -48,7 +48,21 @@ def test_links_between_pages_lead_somewhere(page):
             assert anchor in anchors(file), f"{page_id(page)} links to {target}#{anchor}, which has no such heading"
 
 
-@pytest.mark.parametrize("name", ["DPMeans", "HDPMeans", "HDPTopics", "VariationalDPMixture", "lam_for_k", "lam_path"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "DPMeans",
+        "HDPMeans",
+        "HDPTopics",
+        "BPMeans",
+        "KFeatures",
+        "StepwiseKFeatures",
+        "VariationalDPMixture",
+        "lam_for_k",
+        "lam_for_n_components",
+        "lam_path",
+    ],
+)
 def test_examples_of_docstrings_are_true(name):
     thing = getattr(kfree, name)
     module = importlib.import_module(thing.__module__)

@@ -21,6 +21,7 @@ NAMES = (
     "topics_paper",
     "variational",
     "variational_quality",
+    "features",
 )
 
 

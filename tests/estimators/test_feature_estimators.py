@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kfree.inference.features.fit as fit_module
+import kfree.inference.features.moves as moves_module
 import kfree.inference.features.reduce as reduce_module
 from feature_twins import all_rows, draw_features, inertia
 from kfree import BPMeans, KFeatures, StepwiseKFeatures, lam_for_n_components
@@ -227,6 +228,16 @@ def test_limits_of_passes_and_time_are_kept(table):
         KFeatures(3, algorithm="paper", max_iter=1, n_init=1).fit(table)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         BPMeans(3.0, max_time=0.0).fit(table)
+
+
+def test_an_interrupt_keeps_the_best_so_far(table, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(moves_module, "_trial", interrupt)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = KFeatures(3).fit(table)
+    assert model.Z_.shape == (60, 3)
 
 
 def test_restarts_are_printed_if_asked(table, capsys):

@@ -65,7 +65,7 @@ def test_collapsed_passes_are_brute_force(seed, weighted, lam):
     Z = rng.integers(2, size=(9, 2), dtype=np.uint8)
     Z = np.ascontiguousarray(Z[:, keep_first(Z)])
     table = Table(X, w if weighted else np.empty(0))
-    state, _ = fast_collapsed_pass(table, X, settle(table, Z), lam, Rule())
+    state, _ = fast_collapsed_pass(table, X, settle(table, Z), lam, Rule(), Budget())
     slow = collapsed_pass(X, Z, w, lam)
     assert_array_equal(state.Z, slow[:, keep_first(slow)])
 

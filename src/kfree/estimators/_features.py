@@ -21,7 +21,7 @@ from kfree.inference.features.model import Means, explicit_inertia, solve
 from kfree.inference.features.path import Choice, Path, Stepper, choose_lam, survey, windows
 from kfree.inference.features.reduce import densify, reduce_columns
 from kfree.inference.features.refine import Run
-from kfree.inference.features.rows import Rule, allocate
+from kfree.inference.features.rows import Rule, allocate, rule_for
 from kfree.inference.features.table import Table
 from kfree.inference.loop import Budget, Info
 from kfree.rows import set_span_threads
@@ -246,8 +246,8 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 f"The sum of squares of X (largest entry {largest:g}, weights included) is {full.total:g}, which "
                 "float64 cannot work with. Rescale the data; lam scales with their square."
             )
-        given = isinstance(self.init, tuple | list) and len(self.init) == 2 and not isinstance(self.init, str)
-        reduced = X if given else reduce_columns(X)
+        # given means may leave the space of the rows, so they are used in the user's columns
+        reduced = X if isinstance(self.init, tuple) else reduce_columns(X)
         return Prepared(full if reduced is X else Table(reduced, weight, intercept=intercept), full, active)
 
     def _start(self, X: Prepared, K: int | None) -> tuple[Array, Array | None] | None:
@@ -255,16 +255,17 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if isinstance(self.init, str) or self.init is None:
             choice = check_choice("init", self.init, ("auto",) if K is not None else ("auto", "empty"))
             return (np.zeros((X.full.n, 0), np.uint8), None) if choice == "empty" else None
-        given = isinstance(self.init, tuple | list) and len(self.init) == 2
-        Z, A = self.init if given else (self.init, None)
+        if isinstance(self.init, tuple) and len(self.init) != 2:
+            raise ValueError(f"init is a tuple of {len(self.init)}; pass Z, or the two arrays (Z, A).")
+        Z, A = self.init if isinstance(self.init, tuple) else (self.init, None)
         Z = np.asarray(Z)
-        if Z.ndim != 2 or Z.shape[0] not in (X.active.size, X.full.n):
+        if Z.ndim != 2 or Z.shape[0] != X.active.size:
             raise ValueError(f"init has shape {Z.shape}, but X has {X.active.size} rows. Pass Z (n, K) or (Z, A).")
         if not np.isin(Z, (0, 1)).all():
             raise ValueError("init must hold an allocation of zeros and ones; other values were found.")
         if K is not None and Z.shape[1] != K:
             raise ValueError(f"init has {Z.shape[1]} columns, but n_components={K}.")
-        Z = Z[X.active] if Z.shape[0] == X.active.size else Z
+        Z = Z[X.active]
         if A is not None:
             A = np.asarray(A, dtype=np.float64)
             if A.shape != (Z.shape[1], X.full.p) or not np.isfinite(A).all():
@@ -278,7 +279,13 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         base = bool(self.base) if isinstance(self.base, bool | np.bool_) else None
         once = start is not None and (algorithm != "extended") and not shuffle
         return Plan(
-            algorithm, Rule(row == "exact"), base, int(self.max_iter), 1 if once else int(self.n_init), shuffle, start
+            algorithm,
+            rule_for(X.full.n, row == "exact"),
+            base,
+            int(self.max_iter),
+            1 if once else int(self.n_init),
+            shuffle,
+            start,
         )
 
     def _seed(self) -> np.random.SeedSequence:
@@ -309,7 +316,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _survey(self, X: Prepared, plan: Plan, seed: np.random.SeedSequence, most: int | None, budget: Budget):
         """A path and the price it suggests."""
-        plan = plan._replace(algorithm="extended", start=None, n_init=min(plan.n_init, _SURVEY), rule=Rule())
+        plan = plan._replace(
+            algorithm="extended", start=None, n_init=min(plan.n_init, _SURVEY), rule=rule_for(X.full.n, True)
+        )
         path = survey(Stepper(X.table, plan, seed, self._spread(budget), budget), most)
         return path, choose_lam(path, X.table)
 

@@ -47,7 +47,7 @@ class Pass:
         start, blocks = 0, 1
         while start < self.table.n and not (start and budget.spent):
             window = self._propose(start, min(self.table.n, start + blocks * block), block)
-            calm = self._walk(window, block)
+            calm = self._walk(window, block, budget)
             start, blocks = window.stop, blocks * 2 if calm else 1
 
     def _propose(self, start: int, stop: int, block: int) -> _Window:
@@ -65,10 +65,10 @@ class Pass:
         P = np.concatenate(list(self.table.over(spans, of_span)))
         return _Window(start, stop, P, proposed, np.zeros(stop - start, bool))
 
-    def _walk(self, window: _Window, block: int) -> bool:
+    def _walk(self, window: _Window, block: int, budget: Budget) -> bool:
         """Settle the rows of a window in order; True if no feature came or went. Else it ends with the block."""
         calm, first = True, 0
-        while first < window.stop - window.start:
+        while first < window.stop - window.start and not (first and budget.spent):
             rows = slice(window.start, window.stop)
             n, changed = kernels().walk_rows(
                 window.P,

@@ -13,11 +13,11 @@ from kfree.kernels import kernels
 _DONE, _BIRTH, _REPLACED = 0, 1, 2
 
 
-def collapsed_pass(table: Table, X: Array, state: State, lam: float, rule: Rule) -> tuple[State, int]:
+def collapsed_pass(table: Table, X: Array, state: State, lam: float, rule: Rule, budget: Budget) -> tuple[State, int]:
     """Visit every row once; the state and how many rows changed. ``lam=inf`` keeps the number of features."""
     fixed = int(table.intercept)
     changed, first = 0, 0
-    while first < table.n:
+    while first < table.n and not (changed and budget.spent):
         Z = np.concatenate([np.ones((table.n, fixed), np.uint8), state.Z], axis=1)
         S, T = table.sums(state.Z) if Z.shape[1] else (np.zeros((0, 0)), np.zeros((0, table.p)))
         M, A, G = np.zeros_like(S), np.zeros_like(T), np.zeros_like(S)
@@ -49,7 +49,7 @@ def run_collapsed(table: Table, state: State, lam: float, rule: Rule, max_iter: 
     for count in range(1, max_iter + 1):
         if budget.spent:
             break
-        state, changed = collapsed_pass(table, X, state, lam, rule)
+        state, changed = collapsed_pass(table, X, state, lam, rule, budget)
         objective = state.inertia + lam * state.K if lam < np.inf else state.inertia
         trace.append(objective)
         budget.tell("collapsed", count, Info(objective, table.total, changed / table.n, 0, state.K))

@@ -10,7 +10,7 @@ from kfree.families import Array
 from kfree.inference.features.bp import run_bp
 from kfree.inference.features.collapsed import run_collapsed
 from kfree.inference.features.model import Means, State, empty_state, settle, solve
-from kfree.inference.features.moves import Search, chain, close, improve, polish, with_seed
+from kfree.inference.features.moves import Search, chain, close, improve, with_seed
 from kfree.inference.features.refine import Run, refine
 from kfree.inference.features.rows import MOST_EXHAUSTIVE, Rule, allocate
 from kfree.inference.features.seed import Seeding, seed_fixed, seed_greedy
@@ -18,7 +18,7 @@ from kfree.inference.features.table import Table
 from kfree.inference.loop import Budget
 
 #: Rows and entries above which moves are tried on a sample first, and the least rows of that.
-SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_ROWS = 4096, 400_000, 512
+SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_ROWS = 1024, 200_000, 512
 #: Nodes of the sphere decoder while moves are tried; what they end in is settled with all that were asked for.
 SEARCH_NODES = 500
 #: Objectives that differ by less than this share of the sum of squares are equal.
@@ -143,9 +143,7 @@ def priced_restart(
             return _in_order(table, Z, means, plan, rng, lam, budget)
         if plan.algorithm == "collapsed":
             return _collapsed(table, Z, plan, rng, lam, budget)
-        run = run_bp(table, Z, means, lam, search.rule, plan.max_iter, budget)
-        run = polish(table, run.state, search, budget)
-        return chain(table, run, search, rng, budget)
+        return chain(table, improve(table, Z, means, search, budget), search, rng, budget)
 
     return _timed(table, search, call)
 

@@ -18,6 +18,8 @@ from kfree.inference.loop import Budget
 PATIENCE = 15
 #: Moves of BP-means, in turn.
 MOVES = ("swap", "swap", "grow", "swap", "shrink")
+#: Rows up to which a polish may give single rows features of their own.
+FEW_ROWS = 64
 #: Rows up to which an allocation is polished with the means solved for at every visit.
 POLISH_ROWS = 8192
 # A trial must be better by this share of the sum of squares.
@@ -78,10 +80,16 @@ def prune(table: Table, state: State, lam: float) -> State:
 
 
 def polish(table: Table, state: State, search: Search, budget: Budget) -> Run:
-    """Single rows with the means solved for, then (with a price) features that do not pay; until neither helps."""
+    """Single rows with the means solved for, then (with a price) features that do not pay; until neither helps.
+
+    Features of single rows are left to ``close`` unless there are few rows: a poor allocation would get one for each
+    row that it fits badly, where a shared one is due.
+    """
     run, K = Run(state, [search.objective(state)], True), state.K
+    lam = search.lam if table.n <= FEW_ROWS else np.inf
     while table.n <= POLISH_ROWS:
-        run = _then(run, run_collapsed(table, run.state, search.lam, search.rule, search.max_iter, budget))
+        found = run_collapsed(table, run.state, lam, search.rule, search.max_iter, budget)
+        run = Run(found.state, [*run.trace, search.objective(found.state)], found.converged)
         kept = prune(table, run.state, search.lam) if search.lam < np.inf else run.state
         if kept.K == run.state.K or budget.spent:
             break
@@ -123,7 +131,11 @@ def chain(table: Table, run: Run, search: Search, rng: np.random.Generator, budg
             break
         if not run.state.K and search.lam == np.inf:
             break
-        trial = _trial(table, run.state, moves[turn % len(moves)], search, rng, budget)
+        try:
+            trial = _trial(table, run.state, moves[turn % len(moves)], search, rng, budget)
+        except KeyboardInterrupt:  # what the chain has so far is kept
+            budget.interrupted = True
+            break
         turn += 1
         value = search.objective(trial.state)
         if value < search.objective(run.state) - _BETTER * table.total:
@@ -134,10 +146,14 @@ def chain(table: Table, run: Run, search: Search, rng: np.random.Generator, budg
 
 
 def close(table: Table, run: Run, search: Search, budget: Budget) -> Run:
-    """Passes of BP-means and prunes until neither helps."""
+    """BP-means, its collapsed form and prunes until none helps."""
     while True:
         run = _then(run, run_bp(table, run.state.Z, run.state.means, search.lam, search.rule, search.max_iter, budget))
-        kept = prune(table, run.state, search.lam)
-        if kept.K == run.state.K or budget.spent:
+        state = run.state
+        if table.n <= POLISH_ROWS:
+            found = run_collapsed(table, state, search.lam, search.rule, search.max_iter, budget)
+            state, run = found.state, _then(run, found)
+        kept = prune(table, state, search.lam)
+        if kept.K == state.K or budget.spent:
             return run
         run = _then(run, Run(kept, [search.objective(kept)], run.converged))

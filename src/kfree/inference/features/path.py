@@ -86,9 +86,10 @@ class Stepper:
 
 
 def grow_path(stepper: Stepper, lam: float, patience: int, most: int | None) -> Path:
-    """Grow until the objective has risen ``patience`` times in a row."""
+    """Grow until the objective has risen ``patience`` times in a row; two features are always looked at, as a pair may
+    pay where one does not."""
     rises = 0
-    while rises < patience and not stepper.exhausted and (most is None or most > stepper.K):
+    while (rises < patience or stepper.K < 2) and not stepper.exhausted and (most is None or most > stepper.K):
         if stepper.budget.spent and stepper.K:
             break
         stepper.step()

@@ -9,8 +9,9 @@ from kfree.inference.features.model import Means, relative_products, shifted_squ
 from kfree.inference.features.table import Table, add_up
 from kfree.kernels import kernels
 
-#: Nodes after which the sphere decoder keeps the best row it has found.
-NODES = 100_000
+#: Nodes after which the sphere decoder keeps the best row it has found; and in all rows of a pass together, but each
+#: row gets some.
+NODES, NODES_OF_PASS, LEAST_NODES = 100_000, 20_000_000, 500
 #: Changes below this share of the squared lengths are rounding: the present state is kept.
 TIE = 1e-12
 
@@ -20,6 +21,11 @@ class Rule(NamedTuple):
 
     exact: bool = True
     nodes: int = NODES
+
+
+def rule_for(n: int, exact: bool) -> Rule:
+    """The rule for a fit to n rows."""
+    return Rule(exact, max(LEAST_NODES, min(NODES, NODES_OF_PASS // max(n, 1))))
 
 
 class Sweep(NamedTuple):
