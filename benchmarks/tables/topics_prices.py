@@ -46,8 +46,9 @@ def grid(name, quick):
         splits = [split(name, seed) for seed in range(1 if few else SPLITS)]
     for local in LOCAL:
         for top in TOP:
-            mean = np.mean([figures(parts, local, top) for parts in splits], axis=0)
-            yield [name, f"{local:g} x", f"{top:g} x", *(float(value) for value in mean)]
+            K, held, coherence, score = np.mean([figures(parts, local, top) for parts in splits], axis=0)
+            row = [f"{K:.0f}", f"{held:.1f}", f"{coherence:.3f}", f"{score:.3f}"]
+            yield [name, f"{local:g} x", f"{top:g} x", *row]
 
 
 def make(settings):

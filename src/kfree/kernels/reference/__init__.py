@@ -2,6 +2,7 @@
 
 from kfree.kernels.reference.between import lower_medians, rows_of_pairs, sort_segments, three_least
 from kfree.kernels.reference.closing import close_documents, close_words
+from kfree.kernels.reference.collapsed import collapse_cells
 from kfree.kernels.reference.content import farthest, hash_csr, hash_dense
 from kfree.kernels.reference.decide import lower_bounds, near_threshold, open_decisions, relabel, unsettled
 from kfree.kernels.reference.dip import dip
@@ -29,6 +30,7 @@ __all__ = [
     "arrange",
     "close_documents",
     "close_words",
+    "collapse_cells",
     "count_labels",
     "dip",
     "distance_csr",
