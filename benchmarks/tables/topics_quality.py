@@ -102,8 +102,7 @@ def lines(name, figures):
     for model, rows in figures.items():
         K = rows[:, 0].astype(int)
         numbers = ", ".join(map(str, K)) if K.size <= 3 else f"{K.min()} to {K.max()}"
-        mean = [float(value) for value in rows[:, 1:].mean(axis=0)]
-        yield [name, model, numbers, *(None if np.isnan(value) else value for value in mean)]
+        yield [name, model, numbers, *(None if np.isnan(v) else f"{v:.3f}" for v in rows[:, 1:].mean(axis=0))]
 
 
 def marks_of(name, figures):

@@ -86,6 +86,10 @@ def check_parameters(model: Any) -> None:
             f"topics: it needs mix=0 and n_topics=None, got mix={model.mix!r} and n_topics={model.n_topics!r}."
         )
     check_choice("components", model.components, _COMPONENTS)
+    if model.refine is not None:
+        check_choice("refine", model.refine, ("collapsed",))
+        if model.search == "paper":
+            raise ValueError("refine='collapsed' belongs to search='anneal'; search='paper' is the paper's alone.")
     if model.n_topics is not None:
         check_number("n_topics", model.n_topics, least=1, integer=True)
     if isinstance(model.n_topics_init, str):
@@ -143,6 +147,7 @@ class Plan(NamedTuple):
     n_topics_init: Any
     tol: float
     max_iter: int
+    refine: str | None = None
 
     def prior(self, charges: Charges, base: Array) -> Prior:
         """Of the soft stage. Without any mixing cost soft topics are poor: mix=0 is for the hard stage only."""
@@ -185,7 +190,7 @@ def find_topics(
         return fit_paper(documents, seed_documents(documents, G, rng, budget), charges, rng, budget, *rest)
     start = seeds(documents, G, rules.smoothing, rng, budget)
     prior = plan.prior(charges, np.zeros((documents.p, 0)))
-    return search(documents, start, prior, charges, plan.n_topics, budget, *rest)
+    return search(documents, start, prior, charges, plan.n_topics, budget, *rest, plan.refine is not None)
 
 
 def without_empty(fitted: Fitted) -> Fitted:
@@ -212,7 +217,7 @@ def follow_topics(
     start = extended(documents, known.mean, min(fresh, documents.n), rules.smoothing, rng, budget)
     prior = plan.prior(charges, known.counts.T)
     target = None if plan.n_topics is None else max(K, plan.n_topics)
-    return search(documents, start, prior, charges, target, budget, plan.tol, plan.max_iter)
+    return search(documents, start, prior, charges, target, budget, plan.tol, plan.max_iter, plan.refine is not None)
 
 
 def presence(X: sp.csr_matrix, words: Array) -> sp.csc_matrix:

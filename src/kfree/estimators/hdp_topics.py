@@ -67,6 +67,9 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     components : {"soft", "hard"}, default="soft"
         Whether ``components_`` come from the soft counts after the closing passes or from the hard labels, which are
         less coherent and predict a little worse.
+    refine : None or "collapsed", default=None
+        "collapsed" moves single cells after the hard passes, topics and shares following every move. J ends 0.5 to
+        1 % lower, for labels and hard components that are no better to read.
     smoothing : float or "auto", default="auto"
         Pseudo-tokens of every topic, spread evenly over the vocabulary; "auto": 0.05 for each word.
     max_iter : int, default=100
@@ -152,6 +155,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n_topics=None,
         n_topics_init="auto",
         components="soft",
+        refine=None,
         smoothing="auto",
         max_iter=100,
         tol=1e-3,
@@ -166,6 +170,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.n_topics = n_topics
         self.n_topics_init = n_topics_init
         self.components = components
+        self.refine = refine
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
@@ -363,7 +368,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _plan(self) -> Plan:
-        return Plan(self.search, self.mix, self.n_topics, self.n_topics_init, self.tol, self.max_iter)
+        return Plan(self.search, self.mix, self.n_topics, self.n_topics_init, self.tol, self.max_iter, self.refine)
 
     def _publish(self, documents: Documents, rules: Rules, fitted: Fitted, X: sp.csr_matrix) -> None:
         """Write every fitted attribute, once."""
@@ -405,7 +410,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             return None
 
         def report(phase: str, count: int, info: Info) -> None:
-            what = "objective" if phase in ("hard", "paper") else "free energy"
+            what = "objective" if phase in ("hard", "collapsed", "paper") else "free energy"
             value = "" if phase == "close" else f", {what} {info.objective:.6g}"
             print(f"[HDPTopics] {phase}, pass {count}: {info.n_clusters} topics{value}")
 

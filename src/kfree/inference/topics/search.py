@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.loop import Budget
+from kfree.inference.loop import Budget, Outcome
 from kfree.inference.topics.closing import close
+from kfree.inference.topics.collapsed import refine
 from kfree.inference.topics.hard import Charges, Counts, harden, label_cells
 from kfree.inference.topics.merge import merge_topics
 from kfree.inference.topics.seed import choose_seeds, seeded
@@ -101,8 +102,12 @@ def search(
     budget: Budget,
     tol: float,
     max_iter: int,
+    collapsed: bool = False,
 ) -> Fitted:
-    """The whole search from soft counts ``start``; the topics of ``prior.base`` stay first and in their order."""
+    """The whole search from soft counts ``start``; the topics of ``prior.base`` stay first and in their order.
+
+    ``collapsed``: labels are refined by collapsed moves at the end.
+    """
     soft_trace: list[Step] = []
     soft = soft_topics(documents, start, prior, charges, target, budget, soft_trace)
     closed, closing = close(documents, soft, prior, budget)
@@ -111,12 +116,35 @@ def search(
     order = np.concatenate([np.arange(fixed), fixed + np.argsort(-counts[:, fixed:].sum(axis=0), kind="stable")])
     place = np.argsort(order)
     labels = place[label_cells(documents, soft, prior)].astype(np.int32)
-    try:
-        outcome = harden(documents, labels, soft.G, charges, prior.base, budget, tol, max_iter)
-    except KeyboardInterrupt:
-        budget.interrupted = True
-        outcome = harden(documents, labels, soft.G, charges, prior.base, budget, tol, max_iter)
+    outcome = _hard_labels(documents, labels, soft.G, charges, prior.base, budget, tol, max_iter, collapsed)
     state = outcome.state
     words = np.ascontiguousarray(counts[:, order].T)
     n_iter = len(soft_trace) + closing + len(outcome.trace) - 1
     return Fitted(words, state.labels, state.counts, outcome.trace, soft_trace, n_iter, outcome.converged)
+
+
+def _hard_labels(
+    documents: Documents,
+    labels: Array,
+    G: int,
+    charges: Charges,
+    base: Array,
+    budget: Budget,
+    tol: float,
+    max_iter: int,
+    collapsed: bool,
+) -> Outcome:
+    """Labels hardened and, if wished, refined; what there is so far if the user interrupts."""
+    try:
+        outcome = harden(documents, labels, G, charges, base, budget, tol, max_iter)
+    except KeyboardInterrupt:
+        budget.interrupted = True
+        outcome = harden(documents, labels, G, charges, base, budget, tol, max_iter)
+    if not collapsed:
+        return outcome
+    try:
+        refined = refine(documents, outcome.state, charges, base, budget, tol, max_iter)
+    except KeyboardInterrupt:
+        budget.interrupted = True
+        return outcome._replace(converged=False)
+    return refined._replace(trace=[*outcome.trace, *refined.trace])

@@ -2,6 +2,7 @@
 
 from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_segments, three_least
 from kfree.kernels.compiled.closing import close_documents, close_words
+from kfree.kernels.compiled.collapsed import collapse_cells
 from kfree.kernels.compiled.content import farthest, find_content, hash_csr, hash_dense
 from kfree.kernels.compiled.decide import (
     least_changes,
@@ -55,6 +56,7 @@ __all__ = [
     "best_rows",
     "close_documents",
     "close_words",
+    "collapse_cells",
     "collapsed_rows",
     "collect",
     "count_labels",
