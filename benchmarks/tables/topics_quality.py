@@ -34,6 +34,10 @@ TEXT = (
     "pass, scikit-learn's LDA 30 batch or (above 500 000 tokens) 5 online passes. Smoothing is 0.05 for LDA as for "
     "kfree where nothing else is said, 0.01 for the HDP samplers, which find their own number."
 )
+FEW = (
+    f"{HDP_SWEEPS} sweeps are few for tomotopy's HDP: its number of topics still grows. More of them are a matter of "
+    "minutes for each split."
+)
 LDA = "tomotopy LDA"
 
 
@@ -134,6 +138,7 @@ def make(settings):
             rows += lines(name, figures)
             more, said = marks_of(name, figures)
             marks, notes = marks + more, notes + said
+    notes.append(FEW)
     if not settings.quick:
         NOTEBOOK.unlink(missing_ok=True)
     return Table("topics_quality", "Topics: quality", TEXT, HEADER, rows, notes, marks)
