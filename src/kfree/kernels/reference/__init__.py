@@ -5,7 +5,7 @@ from kfree.kernels.reference.content import farthest, hash_csr, hash_dense
 from kfree.kernels.reference.decide import lower_bounds, near_threshold, open_decisions, relabel, unsettled
 from kfree.kernels.reference.dip import dip
 from kfree.kernels.reference.feature_collapsed import collapsed_rows, rebuild
-from kfree.kernels.reference.feature_runs import run_features, seed_feature
+from kfree.kernels.reference.feature_runs import run_features, seed_features
 from kfree.kernels.reference.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.reference.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.reference.location import place_documents
@@ -61,7 +61,7 @@ __all__ = [
     "relabel",
     "rows_of_pairs",
     "run_features",
-    "seed_feature",
+    "seed_features",
     "share_gains",
     "soft_documents",
     "soft_words",
