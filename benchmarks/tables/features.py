@@ -52,7 +52,7 @@ def quality(X, real, seeds):
     for K, (least, wanted) in LEAST.items() if real else ((4, (np.inf, 1)),):
         found = [KFeatures(K, random_state=seed, n_jobs=THREADS).fit(X).inertia_ for seed in range(seeds)]
         reached = sum(value <= least * (1.001 if K < 6 else 1.0) for value in found)
-        rows.append([f"KFeatures, K = {K}: inertia", max(found), least, None, f"{reached} of {seeds}"])
+        rows.append([f"KFeatures, K = {K}: inertia", f"{max(found):.2f}", str(least), None, f"{reached} of {seeds}"])
         marks.append(Mark(f"K = {K}: seeds of {seeds} with inertia <= {least}", reached, wanted))
     right = 5 if real else 4
     for model in (BPMeans, StepwiseKFeatures):

@@ -170,16 +170,15 @@ def test_whole_runs_equal_their_twins(exact, seed, K, passes):
 def test_seeds_equal_their_twins(seed, K, nothing):
     rng = np.random.default_rng(seed)
     X, w = rng.normal(size=(15, 3)), rng.uniform(0.5, 2, size=15)
-    Z, A = rng.integers(2, size=(15, K), dtype=np.uint8), rng.normal(size=(K, 3))
-    left, uniform = ((X - Z @ A) ** 2).sum(axis=1), rng.random()
+    Z, A = np.zeros((15, K + 2), np.uint8), np.zeros((K + 2, 3))
+    Z[:, :K], A[:K] = rng.integers(2, size=(15, K)), rng.normal(size=(K, 3))
+    left, uniforms = ((X - Z @ A) ** 2).sum(axis=1), np.array([0.1, 0.6])  # different rows
     results = []
     for kernels in (compiled, reference):
-        out = left.copy(), np.empty(3), np.empty(15, np.uint8)
-        row = kernels.seed_feature(X, w, Z, A, uniform, 1e9 if nothing else 0.0, *out)
-        results.append((row, *out))
-    (row, *ours), (other, *theirs) = results
-    assert row == other
-    for a, b in zip(ours, theirs):
+        out = left.copy(), Z.copy(), A.copy()
+        kernels.seed_features(X, w, uniforms, 1e9 if nothing else 0.0, K, *out)
+        results.append(out)
+    for a, b in zip(*results):
         assert_allclose(a, b, atol=1e-12)
-    new = np.column_stack([Z, ours[2]]).astype(float) @ np.vstack([A, ours[1]])
-    assert_allclose(((X - new) ** 2).sum(axis=1), ours[0], atol=1e-12)
+    left, Z, A = results[0]
+    assert_allclose(((X - Z @ A) ** 2).sum(axis=1), left, atol=1e-10)

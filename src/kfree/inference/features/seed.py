@@ -36,25 +36,34 @@ def add_feature(table: Table, seeding: Seeding, rng: np.random.Generator) -> See
 
     The row is drawn with probability proportional to its weighted squared residual; any row if all are fitted.
     """
-    Z, means, left = seeding
-    uniform, floor = rng.random(), NOTHING * table.total
     if table.plain:
-        r, column, left = np.empty(table.p), np.empty(table.n, np.uint8), left.copy()
-        kernels().seed_feature(table.X, table.weight, Z, means.A, uniform, floor, left, r, column)
-    else:
-        mass = np.cumsum(table.weight * left)
-        n = np.searchsorted(mass, uniform * mass[-1], side="right") if mass[-1] > floor else int(uniform * table.n)
-        r = residual(table, Z, means, min(int(n), table.n - 1))
-        along = table.all_products(r[None])[:, 0] - means.base @ r - Z.astype(np.float64) @ (means.A @ r)
-        change = r @ r - 2.0 * along
-        column = (change < 0).astype(np.uint8)
-        left = np.maximum(left + np.where(column, change, 0.0), 0.0)
+        return _add_many(table, seeding, 1, rng)
+    Z, means, left = seeding
+    uniform, mass = rng.random(), np.cumsum(table.weight * left)
+    fitted = not mass[-1] > NOTHING * table.total
+    n = int(uniform * table.n) if fitted else np.searchsorted(mass, uniform * mass[-1], side="right")
+    r = residual(table, Z, means, min(int(n), table.n - 1))
+    along = table.all_products(r[None])[:, 0] - means.base @ r - Z.astype(np.float64) @ (means.A @ r)
+    change = r @ r - 2.0 * along
+    column = (change < 0).astype(np.uint8)
+    left = np.maximum(left + np.where(column, change, 0.0), 0.0)
     return Seeding(np.concatenate([Z, column[:, None]], axis=1), Means(np.vstack([means.A, r]), means.base), left)
+
+
+def _add_many(table: Table, seeding: Seeding, more: int, rng: np.random.Generator) -> Seeding:
+    """Several such features in one call."""
+    K = seeding.Z.shape[1]
+    Z, A, left = np.zeros((table.n, K + more), np.uint8), np.zeros((K + more, table.p)), seeding.left.copy()
+    Z[:, :K], A[:K] = seeding.Z, seeding.means.A
+    kernels().seed_features(table.X, table.weight, rng.random(more), NOTHING * table.total, K, left, Z, A)
+    return Seeding(Z, Means(A, seeding.means.base), left)
 
 
 def seed_fixed(table: Table, K: int, base: bool, rng: np.random.Generator) -> Seeding:
     """K features; with ``base`` the first is the mean."""
     seeding = base_seed(table) if base and not table.intercept and K else no_seeds(table)
+    if table.plain and seeding.Z.shape[1] < K:
+        return _add_many(table, seeding, K - seeding.Z.shape[1], rng)
     while seeding.Z.shape[1] < K:
         seeding = add_feature(table, seeding, rng)
     return seeding

@@ -14,7 +14,7 @@ from kfree.kernels.compiled.decide import (
 )
 from kfree.kernels.compiled.dip import dip
 from kfree.kernels.compiled.feature_collapsed import collapsed_rows, rebuild
-from kfree.kernels.compiled.feature_runs import run_features, seed_feature
+from kfree.kernels.compiled.feature_runs import run_features, seed_features
 from kfree.kernels.compiled.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.compiled.location import place_documents
@@ -104,6 +104,7 @@ __all__ = [
     "second_diag",
     "second_full",
     "seed_feature",
+    "seed_features",
     "share_gains",
     "soft_documents",
     "soft_words",

@@ -143,29 +143,36 @@ def solve_means(S, T, forced, keep, A):  # noqa: D103
         else:
             L[k, :] = 0.0
     A[:] = 0.0
-    rest = np.empty((K, p))
+    rest = np.zeros((K, p))
     for turn in range(2):  # the second solve takes the rounding of the first out
         for k in range(K):
             if not keep[k]:
-                rest[k] = 0.0
                 continue
-            rest[k] = T[k]
-            if turn:
-                for j in range(K):
-                    if keep[j]:
-                        rest[k] -= S[k, j] * A[j]
+            for d in range(p):
+                rest[k, d] = T[k, d]
+            for j in range(K if turn else 0):
+                if keep[j]:
+                    _subtract(S[k, j], A, j, rest, k)
             for m in range(k):
                 if keep[m]:
-                    rest[k] -= L[k, m] * rest[m]
-            rest[k] /= L[k, k]
-            if not turn:
-                for d in range(p):
+                    _subtract(L[k, m], rest, m, rest, k)
+            for d in range(p):
+                rest[k, d] /= L[k, k]
+                if not turn:
                     gain += rest[k, d] * rest[k, d]
         for k in range(K - 1, -1, -1):
             if keep[k]:
                 for m in range(k + 1, K):
                     if keep[m]:
-                        rest[k] -= L[m, k] * rest[m]
-                rest[k] /= L[k, k]
-        A += rest
+                        _subtract(L[m, k], rest, m, rest, k)
+                for d in range(p):
+                    rest[k, d] /= L[k, k]
+                    A[k, d] += rest[k, d]
     return -1, gain
+
+
+@njit(nogil=True, cache=True)
+def _subtract(factor, source, j, target, k):
+    """Row k of the target minus a multiple of row j of the source."""
+    for d in range(target.shape[1]):
+        target[k, d] -= factor * source[j, d]

@@ -14,7 +14,7 @@ from kfree.kernels.reference.decide import (
 )
 from kfree.kernels.reference.dip import dip
 from kfree.kernels.reference.feature_collapsed import collapsed_rows, rebuild
-from kfree.kernels.reference.feature_runs import run_features, seed_feature
+from kfree.kernels.reference.feature_runs import run_features, seed_features
 from kfree.kernels.reference.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.reference.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.reference.location import place_documents
@@ -104,6 +104,7 @@ __all__ = [
     "second_diag",
     "second_full",
     "seed_feature",
+    "seed_features",
     "share_gains",
     "soft_documents",
     "soft_words",

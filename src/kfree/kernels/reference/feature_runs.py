@@ -30,17 +30,19 @@ def run_features(X, weight, square, exact, cap, solved, Z, A, trace):
     return len(trace), GOING
 
 
-def seed_feature(X, weight, Z, A, uniform, floor, left, r, column):
-    """Draw a row with probability ~ weight * left (any row if that sums to no more than ``floor``); fill ``r`` with
-    its residual and ``column`` with the rows that the residual brings nearer, and lower their squared residuals
-    ``left``. Returns the row."""
-    mass = np.cumsum(weight * left)
-    chosen = int(uniform * len(X))
-    if mass[-1] > floor:
-        chosen = int(np.searchsorted(mass, uniform * mass[-1], side="right"))
-    chosen = min(chosen, len(X) - 1)
-    r[:] = X[chosen] - Z[chosen] @ A
-    change = r @ r - 2.0 * (X - Z @ A) @ r
-    column[:] = change < 0
-    left[:] = np.maximum(left + np.where(change < 0, change, 0.0), 0.0)
-    return chosen
+def seed_features(X, weight, uniforms, floor, first, left, Z, A):
+    """Fill the columns of Z and the rows of A from ``first`` on, one for each of ``uniforms``.
+
+    Each draws a row with probability ~ weight * left (any row if that sums to no more than ``floor``); its residual is
+    the new mean, and the rows that it brings nearer get the feature, which lowers their squared residuals ``left``.
+    """
+    for new, uniform in enumerate(uniforms, first):
+        mass = np.cumsum(weight * left)
+        chosen = int(uniform * len(X))
+        if mass[-1] > floor:
+            chosen = int(np.searchsorted(mass, uniform * mass[-1], side="right"))
+        chosen = min(chosen, len(X) - 1)
+        A[new] = X[chosen] - Z[chosen, :new] @ A[:new]
+        change = A[new] @ A[new] - 2.0 * (X - Z[:, :new] @ A[:new]) @ A[new]
+        Z[:, new] = change < 0
+        left[:] = np.maximum(left + np.where(change < 0, change, 0.0), 0.0)
