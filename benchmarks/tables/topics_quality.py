@@ -46,7 +46,7 @@ def judged(mean, dominant, train, test, classes):
     words = rank_words(mean, 10)
     with set_span_threads():
         score = Topics(np.ascontiguousarray(mean.T), Rules(1.0, None, 0.0, 0.0)).completion(test, None)
-    agreement = np.nan if classes is None else normalized_mutual_info_score(classes, dominant)
+    agreement = np.nan if classes is None or dominant is None else normalized_mutual_info_score(classes, dominant)
     coherence = [float(npmi(words, table.tocsc()).mean()) for table in (test, train)]
     return [len(mean), *coherence, np.unique(words).size / words.size, float(score), float(agreement), np.nan]
 
@@ -62,7 +62,7 @@ def rivals_of(train, K, seed, settings):
             yield "tomotopy LDA, smoothing 0.01", lambda: tomotopy_lda(train, K, seed, LDA_SWEEPS, eta=0.01)
         yield "tomotopy HDP", lambda: tomotopy_hdp(train, seed, HDP_SWEEPS)
     if settings.rivals and installed("gensim"):
-        yield "gensim HDP", lambda: (gensim_hdp(train), np.zeros(train.shape[0]))
+        yield "gensim HDP", lambda: (gensim_hdp(train), None)
 
 
 def one_split(name, seed, parts, settings, notebook):
@@ -105,7 +105,8 @@ def lines(name, figures):
     """Lines of the table for one corpus."""
     for model, rows in figures.items():
         K = rows[:, 0].astype(int)
-        numbers = ", ".join(map(str, K)) if K.size <= 3 else f"{K.min()} to {K.max()}"
+        numbers = f"{K.min()} to {K.max()}" if K.size > 3 else ", ".join(map(str, K))
+        numbers = str(K[0]) if K.min() == K.max() else numbers
         yield [name, model, numbers, *(None if np.isnan(v) else f"{v:.3f}" for v in rows[:, 1:].mean(axis=0))]
 
 

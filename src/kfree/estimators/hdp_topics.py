@@ -68,8 +68,8 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Whether ``components_`` come from the soft counts after the closing passes or from the hard labels, which are
         less coherent and predict a little worse.
     refine : None or "collapsed", default=None
-        "collapsed" moves single cells after the hard passes, topics and shares following every move. J ends 0.5 to
-        1 % lower, for labels and hard components that are no better to read.
+        "collapsed" moves single cells after the hard passes, topics and shares following every move: a
+        lower J, for labels and hard components that are no better to read.
     smoothing : float or "auto", default="auto"
         Pseudo-tokens of every topic, spread evenly over the vocabulary; "auto": 0.05 for each word.
     max_iter : int, default=100
