@@ -137,7 +137,9 @@ def priced_restart(
         if plan.start is not None:
             Z, means = first_state(table, plan.start)
         else:
-            seeding: Seeding = seed_greedy(table, lam, base_of(table, plan, 2, turn), table.n, rng)
+            # the moves add what is missing; too many to begin with only take time
+            most = MOST_EXHAUSTIVE if plan.algorithm == "extended" else table.n
+            seeding: Seeding = seed_greedy(table, lam, base_of(table, plan, 2, turn), min(most, table.n), rng)
             Z, means = seeding.Z, seeding.means
         if plan.algorithm == "paper":
             return _in_order(table, Z, means, plan, rng, lam, budget)

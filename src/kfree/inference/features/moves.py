@@ -110,7 +110,7 @@ def improve(table: Table, Z: Array, means: Means, search: Search, budget: Budget
     run = refine(table, Z, means, search.rule, search.max_iter, budget)
     state = run.state
     if search.lam < np.inf:
-        state = settle(table, state.Z)  # columns that stayed empty cost nothing: they are none
+        state = prune(table, settle(table, state.Z), search.lam)  # what does not pay need not be polished
     polished = polish(table, state, search, budget)
     return Run(polished.state, polished.trace, polished.converged and (run.converged or table.n <= POLISH_ROWS))
 
@@ -136,12 +136,11 @@ def chain(table: Table, run: Run, search: Search, rng: np.random.Generator, budg
         except KeyboardInterrupt:  # what the chain has so far is kept
             budget.interrupted = True
             break
-        turn += 1
         value = search.objective(trial.state)
         if value < search.objective(run.state) - _BETTER * table.total:
-            run, failures = Run(trial.state, [*run.trace, value], trial.converged), 0
+            run, failures = Run(trial.state, [*run.trace, value], trial.converged), 0  # and the same move again
         else:
-            failures += 1
+            failures, turn = failures + 1, turn + 1
     return run
 
 

@@ -77,20 +77,6 @@ def _forms(B, fixed, linear, value):
 
 
 @njit(nogil=True, cache=True)
-def _ratio(y, w, square, p, M, G):
-    """What row y costs with everything else solved for."""
-    top, bottom = square, 1.0
-    for k in range(y.shape[0]):
-        if y[k]:
-            top -= 2.0 * p[k]
-            for j in range(y.shape[0]):
-                if y[j]:
-                    top += G[k, j]
-                    bottom += w * M[k, j]
-    return w * top / bottom
-
-
-@njit(nogil=True, cache=True)
 def _choose(w, square, p, M, G, fixed, exact, slack, tops, bottoms, y):
     """Improve y in place; returns its cost."""
     C = y.shape[0]
@@ -112,14 +98,36 @@ def _choose(w, square, p, M, G, fixed, exact, slack, tops, bottoms, y):
                 y[k] = (row >> (k - fixed)) & 1
             return best
         return present
-    present = _ratio(y, w, square, p, M, G)
+    return _flip(w, square, p, M, G, fixed, slack, y)
+
+
+@njit(nogil=True, cache=True)
+def _flip(w, square, p, M, G, fixed, slack, y):
+    """One cyclic sweep of single bits of y in place; returns its cost."""
+    C = y.shape[0]
+    g, m = np.zeros(C), np.zeros(C)  # G y and M y
+    top, bottom = square, 1.0
+    for k in range(C):
+        for j in range(C):
+            if y[j]:
+                g[k] += G[k, j]
+                m[k] += M[k, j]
+    for k in range(C):
+        if y[k]:
+            top += g[k] - 2.0 * p[k]
+            bottom += w * m[k]
+    present = w * top / bottom
     for k in range(fixed, C):
-        y[k] = 1 - y[k]
-        value = _ratio(y, w, square, p, M, G)
+        sign = -1.0 if y[k] else 1.0
+        new_top = top + sign * (2.0 * g[k] - 2.0 * p[k]) + G[k, k]
+        new_bottom = bottom + w * (2.0 * sign * m[k] + M[k, k])
+        value = w * new_top / new_bottom
         if value < present - slack:
-            present = value
-        else:
             y[k] = 1 - y[k]
+            present, top, bottom = value, new_top, new_bottom
+            for j in range(C):
+                g[j] += sign * G[j, k]
+                m[j] += sign * M[j, k]
     return present
 
 
