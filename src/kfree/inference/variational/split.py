@@ -17,6 +17,8 @@ from kfree.structures import by_size
 _PART = 1e-3
 # Updates of the children before a split is judged.
 _UPDATES = 10
+# Rows per column that are few.
+_FEW = 50
 # Products until the leading direction is taken as found.
 _PRODUCTS = 30
 
@@ -84,8 +86,9 @@ class _Parent(NamedTuple):
         one = self.as_one(part)
         best = self.update(part, halves, one.cost)
         gain, price = one.cost - best.cost, best.own - one.own
-        # more than two can only pay if two pay for a good part of their price, though not for all
-        if -0.5 * price < gain <= self.enough:
+        # where rows are many, more than two can only pay if two pay for a good part of their price, though not for all
+        few = self.mass < _FEW * part.mean.shape[1]
+        if gain <= self.enough and (few or gain > -0.5 * price):
             best = min([best, *self._deeper(part, best, one.cost)], key=lambda children: children.cost)
         return Proposal(one.cost - best.cost, self.mass, best.params, best.sizes, token)
 
