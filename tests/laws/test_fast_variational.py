@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from mixture_tools import FAMILIES, GAUSSIANS, draw, mixture_of, problem
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kfree import VariationalDPMixture
@@ -14,6 +13,7 @@ from kfree.inference.variational.search import Plan, search
 from kfree.kernels import compiled, reference
 from kfree.rows import set_span_threads
 from kfree.rows.tree import LEAF, Tree
+from mixture_tools import FAMILIES, GAUSSIANS, draw, mixture_of, problem
 
 SHAPE = {"gaussian": "full", "diag": "diag", "spherical": "spherical"}
 PLAN = Plan(10, 1, np.inf, 300, 1e-5)
