@@ -139,7 +139,8 @@ class _Search:
             due = state.cycle % _CYCLES == _CYCLES - 1 or state.fall <= enough
             opened = self.partition.expand(mixture.view(self.setting)) if due else int(not self.partition.fixed)
             after = self._swept(mixture, state.names[order], state.energy, state.cycle + 1)
-            scale = abs(after.swept.evidence) + abs(after.energy)
+            # divergences are differences of numbers about as large as there are parameters
+            scale = abs(after.swept.evidence) + abs(after.energy) + after.swept.sums.first.size
             fall = max(after.fall, 0.0)
             if after.cycle > _CYCLES and after.energy - target > _HOPELESS * fall:
                 fall = 0.0
