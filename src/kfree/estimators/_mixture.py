@@ -13,6 +13,7 @@ from kfree.families.conjugate import CONJUGATE, Conjugate, Facts, join
 from kfree.inference.variational.mixture import Mixture, Setting
 from kfree.inference.variational.sweep import assign, shares
 from kfree.rows import Tied
+from kfree.rows.threads import in_order
 from kfree.structures import StickBreaking
 
 # Rows looked at together.
@@ -38,8 +39,12 @@ class Units(NamedTuple):
     def all_rows(self, X: Any) -> Array:
         """A copy of a whole table, block by block."""
         out = np.empty(X.shape)
-        for block in blocks(X.shape[0]):
+
+        def fill(block: slice) -> None:
             out[block] = self.rows(X[block])
+
+        for _ in in_order(fill, blocks(X.shape[0])):
+            pass
         return out
 
 
@@ -142,27 +147,32 @@ def make_tied(X: Any, n: Array, family: Conjugate, units: Units) -> Tied:
     return Tied(n, rows, None, log_h)
 
 
+def _largest(X: Array) -> float:
+    """Largest entry of a block, by its size."""
+    return float(np.abs(X.astype(np.float64, copy=False)).max())
+
+
 def measure(X: Any, n: Array, family: Conjugate) -> tuple[Units, Facts]:
     """Units of the rows, and what default priors depend on, in these units."""
     p = X.shape[1]
     if not family.continuous:
         mean = sum(np.asarray(X[block].T @ n[block], dtype=np.float64).ravel() for block in blocks(X.shape[0]))
         return Units(np.zeros(p), 1.0), Facts(p, 1.0, mean / n.sum())
-    peak = max(float(np.abs(X[block].astype(np.float64)).max()) for block in blocks(X.shape[0]))
+    peak = max(in_order(lambda block: _largest(X[block]), blocks(X.shape[0])))
     if peak > _LARGEST:
         raise ValueError(
             f"X has entries as large as {peak:g}, and the squares of such numbers overflow. Divide X by {peak:.0e}; "
             "the mixture does not depend on the units."
         )
     coarse = Units(np.asarray(X[0], dtype=np.float64), float(np.exp2(max(np.frexp(peak)[1], -1000))))
-    mean = np.zeros(p)  # less the first row: of equal rows it is exactly zero
-    for block in blocks(X.shape[0]):
-        mean += n[block] @ coarse.rows(X[block])
-    mean /= n.sum()
-    square = np.zeros((p, p))
-    for block in blocks(X.shape[0]):
+    # less the first row: of equal rows it is exactly zero
+    mean = sum(in_order(lambda block: n[block] @ coarse.rows(X[block]), blocks(X.shape[0]))) / n.sum()
+
+    def squares(block: slice) -> Array:
         gap = coarse.rows(X[block]) - mean
-        square += (gap * n[block][:, None]).T @ gap
+        return (gap * n[block][:, None]).T @ gap
+
+    square = sum(in_order(squares, blocks(X.shape[0])))
     spread = max(float(np.linalg.eigvalsh(square / n.sum())[-1]), 0.0)
     shift = coarse.shift + mean * coarse.scale
     if not spread > np.finfo(float).tiny:

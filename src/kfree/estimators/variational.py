@@ -183,9 +183,9 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         self._check_parameters()
         X = check_table(self, X, reset=True)
         weights = check_concentration(self.concentration)
-        problem = Problem.of(X, sample_weight, self.family, self.prior, weights)
-        budget = Budget(self.max_time, self._reporter())
         with set_span_threads():
+            problem = Problem.of(X, sample_weight, self.family, self.prior, weights)
+            budget = Budget(self.max_time, self._reporter())
             acceleration = Acceleration(self.accelerate, self.expand, self.final, self.max_nodes)
             partition = acceleration.partition(problem)
             found = search(problem.setting, partition, self._plan(), budget)

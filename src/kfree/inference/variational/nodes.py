@@ -14,11 +14,13 @@ from kfree.rows.tree import LEAF, Tree
 
 # Levels a tree is expanded by at first.
 _DEPTH = 4
-# Levels that nodes are expanded by for each number of components, as long as there are too few of these.
+# Levels that nodes are expanded by at a time.
 _LEVELS = 4
-# Nodes of a single row (or its copies) from which on they may be too many, and their share that is too large:
-# then nodes save nothing. Rows are not counted, so that copies and weights come to the same.
-_MANY, _TOO_MANY = 100, 1 / 3
+# Times that nodes are looked at for each number of components, as long as these are too few.
+_LOOKS = 1
+# Share of the weight in nodes of a single row (or its copies) from which on nodes save nothing. Rows are not counted,
+# so that copies and weights come to the same.
+_TOO_MUCH = 0.2
 
 
 class Rule(NamedTuple):
@@ -38,7 +40,7 @@ class TreeNodes:
 
     def __init__(self, tree: Tree, rows: Tied, rule: Rule):
         self.tree, self.rows, self.rule, self.total = tree, rows, rule, rows.total
-        self.fixed, self.growing, self._levels = False, True, _LEVELS
+        self.fixed, self.growing, self._looks = False, True, 0
         self.nodes = np.zeros(1, np.intp)
         for _ in range(_DEPTH):
             self._replace(self.nodes)
@@ -51,18 +53,19 @@ class TreeNodes:
 
     def _gather(self) -> None:
         self.tied = self.tree.tied(self.nodes)
-        ends = int((self.tree.left[self.nodes] == LEAF).sum())
-        if ends >= _MANY and ends > _TOO_MANY * self.nodes.size:
+        if self.tied.n[self.tree.left[self.nodes] == LEAF].sum() > _TOO_MUCH * self.total:
             self.tied, self.fixed = self.rows, True
 
-    def _replace(self, some: Array) -> int:
-        """Put the children of outer nodes, where they have some, in their place; how many were replaced."""
+    def _replace(self, some: Array) -> Array:
+        """Put the children of outer nodes, where they have some, in their place; the children."""
         apart = some[self.tree.split(some)]
-        if apart.size:
-            inner = np.isin(self.nodes, apart, assume_unique=True)
-            children = self.tree.left[apart]
-            self.nodes = np.sort(np.concatenate([self.nodes[~inner], children, children + 1]))
-        return apart.size
+        if not apart.size:
+            return apart
+        inner = np.isin(self.nodes, apart, assume_unique=True)
+        left = self.tree.left[apart]
+        children = np.sort(np.concatenate([left, left + 1]))
+        self.nodes = np.sort(np.concatenate([self.nodes[~inner], children]))
+        return children
 
     def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
         """Half of the nodes that are mostly the component's, those widest along the ray, give way to their children."""
@@ -84,17 +87,23 @@ class TreeNodes:
 
     def keep(self, token: Any) -> None:
         """Replace the nodes that were refined for a split, if they are still outer ones."""
-        self._levels = _LEVELS
+        self._looks = 0
         if not self.fixed and token is not None and token.size:
             self._replace(token[np.isin(token, self.nodes)])
             self._gather()
 
     def expand(self, view: View) -> int:
-        """Replace the nodes that the rule names; how many."""
-        if self.fixed or self.tree.full or (self.growing and not self._levels):
+        """Replace the nodes that the rule names, a few levels at once; how many. As long as components are missing one
+        look is enough for each number of them: with more of them nodes are asked again."""
+        if self.fixed or self.tree.full or (self.growing and self._looks >= _LOOKS):
             return 0
-        self._levels -= 1
-        count = self._replace(self.nodes[self._due(view)])
+        some, count = self.nodes, 0
+        self._looks += 1
+        for _ in range(_LEVELS):
+            some = self._replace(some[self._due(view, some)])
+            count += some.size // 2
+            if not some.size:
+                break
         if count:
             self._gather()
         return count
@@ -108,21 +117,27 @@ class TreeNodes:
         self.growing = False
         return True
 
-    def _due(self, view: View) -> Array:
-        """Positions of the outer nodes to expand."""
-        rule, scores = self.rule, view.scores(self.tied)
-        inner = self.tree.left[self.nodes] != LEAF
+    def _due(self, view: View, nodes: Array) -> Array:
+        """Positions of the nodes to expand."""
+        tied = self.tied if nodes is self.nodes else self.tree.tied(nodes)
+        rule, scores = self.rule, view.scores(tied)
+        inner = self.tree.left[nodes] != LEAF
         if rule.kind == "q":
-            return np.flatnonzero(inner)[self._changes(view, scores[inner], self.nodes[inner]) > rule.change]
+            return np.flatnonzero(inner)[self._changes(view, scores[inner], nodes[inner]) > rule.change]
         if isinstance(view.form, Linear):
-            gains = self._gains(view, scores[inner], self.nodes[inner], 2)
-            return np.flatnonzero(inner)[gains > rule.gain]
+            gains = self._gains(view, scores[inner], nodes[inner], 2)
+            return np.flatnonzero(inner)[gains > self._worth(tied.n[inner])]
         share = soften(scores).resp
-        poor = inner & (self._misfits(view, scores, share, self.tied.n, rule.misfit) > 0)
+        poor = inner & (self._misfits(view, scores, share, tied.n, rule.misfit) > 0)
         # a node that belongs to one component gains nothing unless it fits poorly: it need not be split to see that
         places = np.flatnonzero(inner & ~poor & (share.max(axis=0) < 1 - 0.1 * rule.gain))
-        gains = self._gains(view, scores[places], self.nodes[places], 1)
-        return np.union1d(np.flatnonzero(poor), places[gains > rule.gain])
+        gains = self._gains(view, scores[places], nodes[places], 1)
+        return np.union1d(np.flatnonzero(poor), places[gains > self._worth(tied.n[places])])
+
+    def _worth(self, n: Array) -> Array:
+        """Nats per row that the split of nodes must gain: small nodes more, as all of them together matter little."""
+        D = self.rows.mean.shape[1]
+        return np.maximum(self.rule.gain, self.rule.least * self.total * D / n)
 
     def _misfits(self, view: View, scores: Array, share: Array, n: Array, misfit: float) -> Array:
         """By how much half the mean squared distance of a node's rows exceeds what is allowed."""

@@ -21,7 +21,10 @@ class Partition(Protocol):
 
     tied: Tied  # another object whenever the partition has changed
     fixed: bool  # True if it never changes
-    ways: float  # children a split may have at present
+
+    @property
+    def ways(self) -> float:
+        """Children a split may have at present."""
 
     def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
         """The rows on which a split along a ray is tried, given those of the component: rows ``index`` (ascending) of
@@ -45,7 +48,7 @@ class SingleRows:
     """The rows as they are."""
 
     fixed = True
-    ways = np.inf
+    ways = float("inf")
 
     def __init__(self, tied: Tied):
         self.tied = tied

@@ -8,6 +8,7 @@ from kfree.families import Array
 from kfree.inference.loop import Budget, Info, run
 from kfree.inference.variational.mixture import Mixture, Setting, arranged, best_mixture
 from kfree.inference.variational.partition import Partition, all_in_one
+from kfree.inference.variational.prune import prune
 from kfree.inference.variational.split import Proposal, propose, split_mixture
 from kfree.inference.variational.sweep import Swept, sums_of
 from kfree.rows import Tied
@@ -123,6 +124,10 @@ class _Search:
         assert self.state is not None
         self.state, converged = self._settle(self.state)
         self.trace += self._settled[1:]
+        mixture, swept, energy, origin = prune(self.setting, self.partition.tied, self.state.mixture)
+        if mixture.size < self.state.mixture.size:
+            self.state, converged = self._settle(State(mixture, self.state.names[origin], swept, energy, np.inf, 0))
+            self.trace += self._settled
         self.known = {}
         return converged
 
@@ -139,8 +144,9 @@ class _Search:
             due = state.cycle % _CYCLES == _CYCLES - 1 or state.fall <= enough
             opened = self.partition.expand(mixture.view(self.setting)) if due else int(not self.partition.fixed)
             after = self._swept(mixture, state.names[order], state.energy, state.cycle + 1)
-            # divergences are differences of numbers about as large as there are parameters
-            scale = abs(after.swept.evidence) + abs(after.energy) + after.swept.sums.first.size
+            # divergences are differences of numbers of the order of D for each component
+            terms = 1e-4 * mixture.size * self.partition.tied.mean.shape[1]
+            scale = abs(after.swept.evidence) + abs(after.energy) + terms
             fall = max(after.fall, 0.0)
             if after.cycle > _CYCLES and after.energy - target > _HOPELESS * fall:
                 fall = 0.0

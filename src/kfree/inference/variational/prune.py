@@ -1,0 +1,68 @@
+"""Removing components that do not pay: while nodes were coarse, some may have been made for what nodes mixed up."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.families.conjugate import take
+from kfree.inference.variational.mixture import Mixture, Setting, arranged, best_mixture
+from kfree.inference.variational.sweep import Swept, soften
+from kfree.rows import Tied
+
+# Updates of the others before a removal is judged.
+_UPDATES = 5
+# Times its own divergence that the rows of a component may lose at first if it is to be tried without it.
+_HOPE = 3.0
+
+
+class Pruned(NamedTuple):
+    """A mixture on a table of tied rows."""
+
+    mixture: Mixture
+    swept: Swept
+    energy: float
+    origin: Array  # where its components came from
+
+
+def prune(setting: Setting, tied: Tied, mixture: Mixture) -> Pruned:
+    """Remove components for as long as that lowers the free energy."""
+    state = Pruned(mixture, *mixture.sweep(setting, tied), np.arange(mixture.size))
+    while state.mixture.size > 1:
+        for c in _doubtful(setting, tied, state.mixture):
+            lighter = _without(setting, tied, state, int(c))
+            if lighter.energy < state.energy:
+                state = lighter
+                break
+        else:
+            break
+    return state
+
+
+def _doubtful(setting: Setting, tied: Tied, mixture: Mixture) -> Array:
+    """Components that rows could do without, or nearly so; the least needed first."""
+    scores = mixture.view(setting).scores(tied)
+    lse = soften(scores).lse
+    loss = np.empty(mixture.size)
+    for c in range(mixture.size):
+        loss[c] = tied.n @ (lse - soften(np.delete(scores, c, axis=1)).lse)
+    own = setting.family.divergence(mixture.params, setting.prior)
+    doubtful = np.flatnonzero(loss < _HOPE * own)
+    return doubtful[np.argsort((loss - own)[doubtful], kind="stable")]
+
+
+def _without(setting: Setting, tied: Tied, state: Pruned, c: int) -> Pruned:
+    """The state without a component, after a few updates of the others."""
+    keep = np.delete(np.arange(state.mixture.size), c)
+    sums = state.swept.sums.mass
+    mixture, order = arranged(setting, take(state.mixture.params, keep), sums[keep], state.swept.tail + sums[c])
+    origin = state.origin[keep][order]
+    for _ in range(_UPDATES):
+        swept, energy = mixture.sweep(setting, tied)
+        if energy < state.energy:
+            break
+        mixture, order = best_mixture(setting, swept)
+        origin = origin[order]
+    else:
+        swept, energy = mixture.sweep(setting, tied)
+    return Pruned(mixture, swept, energy, origin)
