@@ -32,7 +32,7 @@ def fit(X, accelerate, repeats=1, **options):
 
 def truncated(max_iter=1000, seed=0, **options):
     """scikit-learn's truncated mixture with a Dirichlet-process prior."""
-    return BayesianGaussianMixture(TRUNCATION, max_iter=max_iter, random_state=seed, **options)
+    return BayesianGaussianMixture(n_components=TRUNCATION, max_iter=max_iter, random_state=seed, **options)
 
 
 def truncated_sweep(X, sweeps=3):
@@ -94,5 +94,5 @@ def by_bic(X, sizes=(1, 2, 4, 8, 12, 16, 20)):
     """The Gaussian mixture with the least BIC."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = [GaussianMixture(k, random_state=0, reg_covar=1e-6).fit(X) for k in sizes if k < len(X)]
+        fitted = [GaussianMixture(n_components=k, random_state=0, reg_covar=1e-6).fit(X) for k in sizes if k < len(X)]
     return min(fitted, key=lambda model: model.bic(X))

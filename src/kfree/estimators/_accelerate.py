@@ -19,7 +19,7 @@ FINAL = ("labels", "refine", "polish")
 #: What is kept of the second moments of nodes.
 _SHAPES = {"gaussian": "full", "diag": "diag", "spherical": "spherical"}
 # Rows from which "auto" takes the tree; columns must be few beside them, or nodes stay too wide to save anything.
-_MANY, _PER_COLUMN = 5000, 100
+_MANY, _PER_COLUMN = 20_000, 100
 # Exact updates of all rows that a polish makes.
 _POLISH = 10
 # Rows in the last nodes that scikit-learn makes; smaller ones are made as they are needed.

@@ -22,7 +22,7 @@ _EXPLICIT = 64
 # Steps of a power iteration: on a covariance, and over the rows.
 _STEPS, _PASSES = 100, 30
 # Square of the change of a direction that ends its iteration.
-_SETTLED, _SETTLED_OVER_ROWS = 1e-20, 1e-8
+_SETTLED, _SETTLED_OVER_ROWS = 1e-20, 1e-18
 # Share of a node's spread within which a row counts as being at the mean, whatever rounding says.
 _TIE = 1e-9
 # Entries handled between two looks at the queue of work.

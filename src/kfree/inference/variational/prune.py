@@ -12,8 +12,9 @@ from kfree.rows import Tied
 
 # Updates of the others before a removal is judged.
 _UPDATES = 5
-# Times its own divergence that the rows of a component may lose at first if it is to be tried without it.
-_HOPE = 3.0
+# Times its own divergence, or nats per row and column, that the rows of a component may lose at first if it is to be
+# tried without it.
+_HOPE, _SLIGHT = 3.0, 0.1
 
 
 class Pruned(NamedTuple):
@@ -42,12 +43,13 @@ def prune(setting: Setting, tied: Tied, mixture: Mixture) -> Pruned:
 def _doubtful(setting: Setting, tied: Tied, mixture: Mixture) -> Array:
     """Components that rows could do without, or nearly so; the least needed first."""
     scores = mixture.view(setting).scores(tied)
-    lse = soften(scores).lse
+    resp, lse = soften(scores)
+    slight = _SLIGHT * tied.mean.shape[1] * (resp[:-1] @ tied.n)
     loss = np.empty(mixture.size)
     for c in range(mixture.size):
         loss[c] = tied.n @ (lse - soften(np.delete(scores, c, axis=1)).lse)
     own = setting.family.divergence(mixture.params, setting.prior)
-    doubtful = np.flatnonzero(loss < _HOPE * own)
+    doubtful = np.flatnonzero(loss < np.maximum(_HOPE * own, slight))
     return doubtful[np.argsort((loss - own)[doubtful], kind="stable")]
 
 

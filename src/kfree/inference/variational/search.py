@@ -19,6 +19,8 @@ _LEAST = 2.0
 _CYCLES = 1
 # A split that has further to fall than this many times its last step is given up.
 _HOPELESS = 50
+# A split that loses so many times what counts would lose on finer rows, too, if there are so many rows a column.
+_CLEAR, _MANY = 10.0, 50.0
 # A proposal is good as long as the weight of its component has changed by no more than this share.
 _STALE = 0.01
 
@@ -128,7 +130,10 @@ class _Search:
         if mixture.size < self.state.mixture.size:
             self.state, converged = self._settle(State(mixture, self.state.names[origin], swept, energy, np.inf, 0))
             self.trace += self._settled
-        self.known = {}
+        # clear verdicts on splits of many rows stand
+        tied, state = self.partition.tied, self.state
+        least, many = _CLEAR * self.plan.enough(tied, state.energy), _MANY * tied.mean.shape[1]
+        self.known = {k: known for k, known in self.known.items() if known.gain < -least and known.mass >= many}
         return converged
 
     def _swept(self, mixture: Mixture, names: Array, before: float = np.inf, cycle: int = 0) -> State:
@@ -144,7 +149,9 @@ class _Search:
             due = state.cycle % _CYCLES == _CYCLES - 1 or state.fall <= enough
             opened = self.partition.expand(mixture.view(self.setting)) if due else int(not self.partition.fixed)
             after = self._swept(mixture, state.names[order], state.energy, state.cycle + 1)
-            scale = abs(after.swept.evidence) + abs(after.energy)
+            # divergences are differences of numbers of the order of D for each component
+            terms = 1e-4 * mixture.size * self.partition.tied.mean.shape[1]
+            scale = abs(after.swept.evidence) + abs(after.energy) + terms
             fall = max(after.fall, 0.0)
             if after.cycle > _CYCLES and after.energy - target > _HOPELESS * fall:
                 fall = 0.0

@@ -55,7 +55,6 @@ class _Children(NamedTuple):
     params: Any  # record
     sizes: Array
     log_weight: Array  # expected log-weights
-    own: float  # divergence of the parameters from the prior
     cost: float  # free energy, up to what is held
 
 
@@ -83,10 +82,8 @@ class _Parent(NamedTuple):
             return nothing
         one = self.as_one(part)
         best = self.update(part, halves, one.cost)
-        gain, price = one.cost - best.cost, best.own - one.own
-        # more than two can only pay if two pay for a good part of their price, though not for all
-        if -0.5 * price < gain <= self.enough:
-            best = min([best, *self._deeper(part, best, one.cost)], key=lambda children: children.cost)
+        if one.cost - best.cost <= self.enough and self.most > 2:
+            best = self._deeper(part, best, one.cost)
         return Proposal(one.cost - best.cost, self.mass, best.params, best.sizes, token)
 
     def _halves(self, part: Tied, params: Any, share: Array, ray: Ray) -> Array | None:
@@ -95,8 +92,8 @@ class _Parent(NamedTuple):
         halves = np.stack([share * side, share * ~side])
         return halves if (halves @ part.n > EMPTY).all() else None
 
-    def _deeper(self, part: Tied, pair: _Children, whole: float) -> list[_Children]:
-        """One of two children, or both, split once more: three in a row may pay where two do not."""
+    def _deeper(self, part: Tied, pair: _Children, whole: float) -> _Children:
+        """Children split once more, if that is better: three or four may pay where two do not."""
         resp = shares(part, self.setting.family.form(pair.params), pair.log_weight).T
         split: list[Array] = []
         for k in range(2):
@@ -105,8 +102,15 @@ class _Parent(NamedTuple):
             if weight.sum() > EMPTY:
                 halves = self._halves(part, params, resp[k], find_ray(self.setting, params, part, weight))
             split.append(resp[k : k + 1] if halves is None else halves)
-        ways = [(split[0], resp[1:]), (resp[:1], split[1]), (split[0], split[1])]
-        return [self.update(part, np.concatenate(way), whole) for way in ways if 2 < sum(map(len, way)) <= self.most]
+        ways = [(split[0], split[1]), (split[0], resp[1:]), (resp[:1], split[1])]
+        best = pair
+        for way in ways:
+            if 2 < sum(map(len, way)) <= self.most:
+                found = self.update(part, np.concatenate(way), whole)
+                if len(found.sizes) == 4 and found.cost - whole >= 2 * (pair.cost - whole):
+                    return pair  # two splits more bring as little as the first did: one will not, either
+                best = min(best, found, key=lambda children: children.cost)
+        return best
 
     def as_one(self, part: Tied) -> _Children:
         """The part as one component beside the others."""
@@ -117,7 +121,7 @@ class _Parent(NamedTuple):
         fit = evidence(part, setting.family.form(best), np.zeros(1))
         sizes = np.append(self.others[:-1], part.total)
         weights = setting.weights.cost(np.append(sizes[by_size(sizes)], self.others[-1]))
-        return _Children(best, sums.mass, np.zeros(1), own, own - fit + weights)
+        return _Children(best, sums.mass, np.zeros(1), own - fit + weights)
 
     def update(self, part: Tied, resp: Array, whole: float) -> _Children:
         """Coordinate updates of components that share the part, from responsibilities (K, R); given up if they are
@@ -138,7 +142,7 @@ class _Parent(NamedTuple):
             own = float(family.divergence(params, self.setting.prior).sum())
             cost = self.setting.weights.divergence(sticks) + own - swept.evidence - held
             if best is None or cost < best.cost:
-                best = _Children(params, sums.mass, log_weight, own, cost)
+                best = _Children(params, sums.mass, log_weight, cost)
             before, fall = fall, last - cost
             slowing = min(1.0, fall / before) if before < np.inf else 1.0
             hopeless = cost - whole > left * fall * slowing
