@@ -1,6 +1,7 @@
 """BPMeans, KFeatures and StepwiseKFeatures as scikit-learn estimators: behaviour, edges, bad input, known marks."""
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +229,67 @@ def test_limits_of_passes_and_time_are_kept(table):
         KFeatures(3, algorithm="paper", max_iter=1, n_init=1).fit(table)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         BPMeans(3.0, max_time=0.0).fit(table)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KFeatures(6, n_init=2000, n_jobs=2),
+        BPMeans(40.0, n_init=2000),
+        BPMeans(40.0, n_init=2000, n_jobs=2),
+        BPMeans(40.0, n_init=2000, algorithm="collapsed"),
+        StepwiseKFeatures(0.01, n_init=500, n_jobs=2),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{model.algorithm}-{model.n_jobs}",
+)
+def test_a_signal_ends_a_fit_with_what_there_is(model):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 12))
+    clone(model).set_params(n_init=1, max_time=0.2).fit(X)  # compiled before the clock starts
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.4)
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = clone(model).fit(X)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert model.Z_.shape == (200, model.n_components_)
+    assert_allclose(model.inertia_, ((X - model.inverse_transform(model.Z_)) ** 2).sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("offset", [1e5, 1e6])
+def test_features_far_from_the_origin_are_found(offset):
+    rng = np.random.default_rng(3)
+    Z, A = rng.integers(2, size=(60, 3)), 3 * rng.normal(size=(3, 6))
+    X = Z @ A + 0.2 * rng.normal(size=(60, 6))
+    near, far = KFeatures(3, base="intercept").fit(X), KFeatures(3, base="intercept").fit(X + offset)
+    assert_allclose(far.inertia_, near.inertia_, rtol=1e-6)
+    assert_array_equal(far.Z_, near.Z_)
+    assert_allclose(far.score(X + offset), -far.inertia_, rtol=1e-6)
+    assert_allclose(KFeatures(4).fit(X + offset).inertia_, near.inertia_, rtol=1e-6)
+    assert BPMeans(100.0, base="intercept").fit(X + offset).n_components_ == 3
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_the_chosen_price_has_the_units_of_the_data(scale):
+    rng = np.random.default_rng(3)
+    X = rng.integers(2, size=(60, 3)) @ (3 * rng.normal(size=(3, 6))) + 0.2 * rng.normal(size=(60, 6))
+    plain, scaled = (StepwiseKFeatures(n_init=2).fit(data) for data in (X, X * scale))
+    assert scaled.n_components_ == plain.n_components_
+    assert_allclose(scaled.lam_, plain.lam_ * scale**2, rtol=1e-6)
+
+
+def test_small_prices_keep_to_the_time():
+    X = np.random.default_rng(0).normal(size=(3000, 10))
+    for algorithm in ("paper", "extended"):
+        with pytest.warns(ConvergenceWarning):
+            model = BPMeans(1e-6, algorithm=algorithm, n_init=1, max_time=0.3).fit(X)
+        assert model.n_components_ >= 1
 
 
 def test_an_interrupt_keeps_the_best_so_far(table, monkeypatch):

@@ -70,6 +70,9 @@ class Prepared(NamedTuple):
     table: Table  # in as few columns as possible, for the search
     full: Table  # in the user's columns
     active: Array  # (n,) bool, rows with a positive weight
+    idle: Any  # rows without weight
+    shift: Array  # (p,) what was subtracted from the rows, with an intercept
+    dtype: Any  # of the published means
 
 
 class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -156,8 +159,8 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X = check_table(self, X, reset=False)
         weight = check_weight(sample_weight, X.shape[0])
         with set_span_threads():
-            left = self._allocate(X)[1]
-        return -float(left @ weight if weight.size else left.sum())
+            Z = self._allocate(X)[0]
+            return -explicit_inertia(Table(X, weight), Z, self._means())
 
     def canonicalize(self):
         """Bring the features into canonical form: the same rows ``Z_ @ components_`` in the plainest words.
@@ -199,8 +202,13 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
     def _allocate(self, X: Any) -> tuple[Array, Array]:
-        means = Means(self.components_.astype(np.float64), self.intercept_.astype(np.float64))
+        means = self._means()
+        if self._intercept and not sp.issparse(X):  # as in the fit: the offset is taken off first
+            return allocate(Table(X - means.base, np.empty(0)), Means(means.A, np.zeros(X.shape[1])), Rule(exact=True))
         return allocate(Table(X, np.empty(0), intercept=self._intercept), means, Rule(exact=True))
+
+    def _means(self) -> Means:
+        return Means(self.components_.astype(np.float64), self.intercept_.astype(np.float64))
 
     def _check_common(self, algorithms: tuple[str, ...]) -> None:
         check_choice("algorithm", self.algorithm, algorithms)
@@ -228,7 +236,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X = check_table(self, X, reset=True)
         weight = check_weight(sample_weight, X.shape[0])
         active = weight > 0 if weight.size else np.ones(X.shape[0], bool)
-        self._idle = X[~active]
+        idle = X[~active]
         if not active.all():
             X, weight = X[active], weight[active]
         X = densify(X)
@@ -237,6 +245,10 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if not sp.issparse(X):
             X = np.ascontiguousarray(X)
         intercept = isinstance(self.base, str) and self.base == "intercept"
+        dtype, shift = np.float32 if X.dtype == np.float32 else np.float64, np.zeros(X.shape[1])
+        if intercept and not sp.issparse(X):  # features do not see the offset, and neither should rounding
+            shift = np.average(X.astype(np.float64, copy=False), axis=0, weights=weight if weight.size else None)
+            X = X - shift
         with np.errstate(over="ignore", under="ignore"):
             full = Table(X, weight, intercept=intercept)
         values = X.data if sp.issparse(X) else X
@@ -248,7 +260,8 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             )
         # given means may leave the space of the rows, so they are used in the user's columns
         reduced = X if isinstance(self.init, tuple) else reduce_columns(X)
-        return Prepared(full if reduced is X else Table(reduced, weight, intercept=intercept), full, active)
+        table = full if reduced is X else Table(reduced, weight, intercept=intercept)
+        return Prepared(table, full, active, idle, shift, dtype)
 
     def _start(self, X: Prepared, K: int | None) -> tuple[Array, Array | None] | None:
         """The allocation (and means) to start from, None to draw them."""
@@ -327,12 +340,10 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Z = run.state.Z
         Z = np.ascontiguousarray(Z[:, display_order(Z)])
         means = solve(X.full, Z).means
-        dtype = np.float32 if X.full.X.dtype == np.float32 else np.float64
-        self._intercept, self._active = X.full.intercept, X.active
-        self.components_, self.intercept_ = means.A.astype(dtype), means.base.astype(dtype)
-        self.inertia_ = explicit_inertia(
-            X.full, Z, Means(self.components_.astype(float), self.intercept_.astype(float))
-        )
+        self._intercept, self._active, self._idle = X.full.intercept, X.active, X.idle
+        self.components_, self.intercept_ = means.A.astype(X.dtype), (means.base + X.shift).astype(X.dtype)
+        published = Means(self.components_.astype(float), self.intercept_.astype(float) - X.shift)
+        self.inertia_ = explicit_inertia(X.full, Z, published)
         self.n_components_ = int(Z.shape[1])
         self.objective_ = self.inertia_ + (0.0 if lam is None else lam * int(Z.any(axis=0).sum()))
         self.objective_trace_ = np.array(run.trace)

@@ -5,7 +5,7 @@ import numpy as np
 from kfree.estimators._checks import check_choice, check_number
 from kfree.estimators._features import _ROWS, BinaryFeatures
 from kfree.estimators._sklearn import check_plain_table
-from kfree.inference.features.fit import fit_priced
+from kfree.inference.features.fit import Fitted, fit_priced
 from kfree.inference.features.path import Stepper, window_of
 from kfree.rows import set_span_threads
 
@@ -164,7 +164,10 @@ class BPMeans(BinaryFeatures):
             if lam is None:
                 path, choice = self._survey(prepared, plan, first, None, budget)
                 lam, known = choice.lam, path.runs[choice.n_components].state
-            fitted = fit_priced(prepared.table, lam, plan, seeds, self._spread(budget), budget, known)
+            if path is not None and choice is not None and budget.spent:  # what there is when the time is up
+                fitted = Fitted(path.runs[choice.n_components], path.restarts[choice.n_components])
+            else:
+                fitted = fit_priced(prepared.table, lam, plan, seeds, self._spread(budget), budget, known)
             self._publish(prepared, fitted.run, lam)
             self.path_ = None if path is None else self._path(path, lam, prepared)
         self.lam_window_ = None if choice is None else choice.window

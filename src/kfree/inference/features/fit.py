@@ -9,7 +9,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.features.bp import run_bp
 from kfree.inference.features.collapsed import run_collapsed
-from kfree.inference.features.model import Means, State, empty_state, settle, solve
+from kfree.inference.features.model import Means, State, empty_state, settle, settle_with_reseeds, solve
 from kfree.inference.features.moves import Search, chain, close, improve, with_seed
 from kfree.inference.features.refine import Run, refine
 from kfree.inference.features.rows import MOST_EXHAUSTIVE, Rule, allocate
@@ -83,11 +83,28 @@ def sample_rows(table: Table, rng: np.random.Generator) -> Array | None:
     return np.sort(rng.choice(table.n, limit, replace=False))
 
 
-def _timed(table: Table, search: Search, call: Callable[[], Run]) -> tuple[Run, Restart]:
+def _timed(search: Search, budget: Budget, call: Callable[[], Run]) -> tuple[Run, Restart]:
     start = perf_counter()
     run = call()
     seconds = perf_counter() - start
-    return run, Restart(search.objective(run.state), run.state.K, seconds)
+    found = run, Restart(search.objective(run.state), run.state.K, seconds)
+    if isinstance(budget.best, list):  # what is left if the user interrupts the others
+        budget.best.append(found)
+    return found
+
+
+def _rescued(table: Table, plan: Plan, budget: Budget, nothing: Callable[[], State]) -> Fitted:
+    """The best restart that had ended when the user interrupted; ``nothing`` makes a state if there is none."""
+    budget.interrupted = True
+    found: list[tuple[Run, Restart]] = list(budget.best or [])
+    if not found:
+        state = nothing()
+        return Fitted(Run(state, [state.inertia], False), [])
+    run = min(found, key=lambda some: some[1].objective)[0]
+    if run.state.Z.shape[0] != table.n:  # of a sample
+        state = settle(table, allocate(table, run.state.means, plan.search().rule)[0])
+        run = Run(state, [state.inertia], False)
+    return Fitted(run._replace(converged=False), [restart for _, restart in found])
 
 
 def fixed_restart(
@@ -110,7 +127,7 @@ def fixed_restart(
             return refine(table, Z, means, plan.rule, plan.max_iter, budget)
         return chain(table, improve(table, Z, means, search, budget), search, rng, budget)
 
-    return _timed(table, search, call)
+    return _timed(search, budget, call)
 
 
 def first_state(table: Table, start: tuple[Array, Array | None]) -> tuple[Array, Means]:
@@ -139,7 +156,8 @@ def priced_restart(
         else:
             # the moves add what is missing; too many to begin with only take time
             most = MOST_EXHAUSTIVE if plan.algorithm == "extended" else table.n
-            seeding: Seeding = seed_greedy(table, lam, base_of(table, plan, 2, turn), min(most, table.n), rng)
+            base = base_of(table, plan, 2, turn)
+            seeding: Seeding = seed_greedy(table, lam, base, min(most, table.n), rng, budget)
             Z, means = seeding.Z, seeding.means
         if plan.algorithm == "paper":
             return _in_order(table, Z, means, plan, rng, lam, budget)
@@ -147,7 +165,7 @@ def priced_restart(
             return _collapsed(table, Z, plan, rng, lam, budget)
         return chain(table, improve(table, Z, means, search, budget), search, rng, budget)
 
-    return _timed(table, search, call)
+    return _timed(search, budget, call)
 
 
 def _shuffled(table: Table, plan: Plan, rng: np.random.Generator) -> tuple[Table, Array]:
@@ -180,7 +198,7 @@ def _first_best(runs: list[Run], search: Search, table: Table) -> Run:
     neither units nor threads choose."""
     values = [search.objective(run.state) for run in runs]
     least = min(values)
-    equal = [run for run, value in zip(runs, values) if value <= least + SAME * (abs(least) + table.total)]
+    equal = [run for run, value in zip(runs, values) if value <= least + SAME * abs(least) + table.share(SAME)]
     bits = [float(table.weight @ run.state.Z.sum(axis=1, dtype=np.float64)) for run in equal]
     return next(run for run, count in zip(equal, bits) if count <= min(bits) * (1.0 + SAME))
 
@@ -205,7 +223,30 @@ def fit_fixed(
     spread: Spread,
     budget: Budget,
 ) -> Fitted:
-    """The best K features of all restarts, and of one that grows ``warm``."""
+    """The best K features of all restarts, and of one that grows ``warm``; of those that ended, if interrupted."""
+
+    def nothing() -> State:
+        Z = np.zeros((table.n, K), np.uint8)
+        if warm is not None:
+            Z[:, : warm.K] = warm.Z
+        return settle_with_reseeds(table, Z)
+
+    budget.best = []
+    try:
+        return _fit_fixed(table, K, plan, seeds, warm, spread, budget)
+    except KeyboardInterrupt:
+        return _rescued(table, plan, budget, nothing)
+
+
+def _fit_fixed(
+    table: Table,
+    K: int,
+    plan: Plan,
+    seeds: list[np.random.SeedSequence],
+    warm: State | None,
+    spread: Spread,
+    budget: Budget,
+) -> Fitted:
     sample = None
     if plan.algorithm == "extended" and plan.start is None:
         sample = sample_rows(table, np.random.default_rng(seeds[-1]))
@@ -247,6 +288,22 @@ def fit_priced(
     known: State | None = None,
 ) -> Fitted:
     """The best features at a price; ``known`` is a solution to start one more restart from."""
+    budget.best = []
+    try:
+        return _fit_priced(table, lam, plan, seeds, spread, budget, known)
+    except KeyboardInterrupt:
+        return _rescued(table, plan, budget, lambda: empty_state(table) if known is None else known)
+
+
+def _fit_priced(
+    table: Table,
+    lam: float,
+    plan: Plan,
+    seeds: list[np.random.SeedSequence],
+    spread: Spread,
+    budget: Budget,
+    known: State | None,
+) -> Fitted:
     sample = None
     if plan.algorithm == "extended" and plan.start is None:
         sample = sample_rows(table, np.random.default_rng(seeds[-1]))

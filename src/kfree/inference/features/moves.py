@@ -73,7 +73,7 @@ def prune(table: Table, state: State, lam: float) -> State:
     while state.K:
         cost = removal_costs(table, state)
         k = int(cost.argmin())
-        if not cost[k] < lam - _BETTER * (lam + table.total):
+        if not cost[k] < lam - _BETTER * lam - table.share(_BETTER):
             break
         state = without(table, state, k)
     return state
@@ -137,7 +137,7 @@ def chain(table: Table, run: Run, search: Search, rng: np.random.Generator, budg
             budget.interrupted = True
             break
         value = search.objective(trial.state)
-        if value < search.objective(run.state) - _BETTER * table.total:
+        if value < search.objective(run.state) - table.share(_BETTER):
             run, failures = Run(trial.state, [*run.trace, value], trial.converged), 0  # and the same move again
         else:
             failures, turn = failures + 1, turn + 1

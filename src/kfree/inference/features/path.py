@@ -68,7 +68,7 @@ class Stepper:
     @property
     def exhausted(self) -> bool:
         """Whether more features cannot help."""
-        return self.table.n <= self.K or self.last.inertia <= PERFECT * self.table.total
+        return self.table.n <= self.K or self.last.inertia <= self.table.share(PERFECT)
 
     def step(self) -> None:
         """One more feature."""
@@ -112,7 +112,9 @@ def survey(stepper: Stepper, most: int | None) -> Path:
 
 def windows(path: Path) -> Array:
     """(K + 1, 2) prices between which each K is best: the slopes of the lower convex envelope; NaN off it."""
-    return envelope_windows(np.arange(len(path.runs)), path.inertia)
+    J = path.inertia
+    unit = J[0] if J[0] > 0 else 1.0  # slopes of very small or large numbers must not under- or overflow
+    return envelope_windows(np.arange(len(path.runs)), J / unit) * unit
 
 
 def widest(path: Path, table: Table) -> tuple[int, float, tuple[float, float]]:
@@ -124,7 +126,7 @@ def widest(path: Path, table: Table) -> tuple[int, float, tuple[float, float]]:
     best = (0, 1.0, (np.nan, np.nan))
     for K, (lo, hi) in enumerate(windows(path)):
         state = path.runs[K].state
-        perfect = state.inertia <= PERFECT * table.total
+        perfect = state.inertia <= table.share(PERFECT)
         if K == 0 or np.isnan(lo) or not hi > 0 or (len(path.runs) - 1 == K and not perfect):
             continue
         if K == 1 and not table.intercept and state.Z.all():
@@ -139,11 +141,11 @@ def choose_lam(path: Path, table: Table) -> Choice:
     """The price in the middle of the widest window."""
     K, ratio, (lo, hi) = widest(path, table)
     if K:
-        return Choice(float(np.sqrt(max(lo, DEEP * hi) * hi)), (lo, hi), K, ratio >= NARROW)
+        return Choice(float(np.sqrt(max(lo, DEEP * hi)) * np.sqrt(hi)), (lo, hi), K, ratio >= NARROW)
     J = path.inertia
-    if len(J) > 1 and J[0] - J[1] > PERFECT * table.total:
+    if len(J) > 1 and J[0] - J[1] > table.share(PERFECT):
         lo, hi = (max(float(J[1] - J[2]), 0.0) if len(J) > 2 else 0.0), float(J[0] - J[1])
-        return Choice(float(np.sqrt(max(lo, DEEP * hi) * hi)), (lo, hi), 1, True)
+        return Choice(float(np.sqrt(max(lo, DEEP * hi)) * np.sqrt(hi)), (lo, hi), 1, True)
     return Choice(table.total if table.total > 0 else 1.0, (0.0, np.inf), 0, True)
 
 

@@ -12,6 +12,8 @@ from kfree.inference.loop import Budget, Info, ObjectiveRose
 from kfree.kernels import kernels
 
 _RESTS, _DEPENDENT = 1, 2
+# Passes over a small table between looks at the clock.
+_TOGETHER = 50
 
 
 class Run(NamedTuple):
@@ -33,7 +35,7 @@ def check_fall(before: float, after: float, scale: float) -> None:
 def refine(table: Table, Z: Array, means: Means, rule: Rule, max_iter: int, budget: Budget) -> Run:
     """Run K-features from an allocation and means (which need not be its best)."""
     if table.plain and len(table.spans) == 1 and Z.shape[1] and not budget.told:
-        return _refine_small(table, Z, means, rule, max_iter)
+        return _refine_small(table, Z, means, rule, max_iter, budget)
     Z = Z.copy()
     state: State | None = None
     trace: list[float] = []
@@ -54,18 +56,21 @@ def refine(table: Table, Z: Array, means: Means, rule: Rule, max_iter: int, budg
     return Run(state, trace, False)
 
 
-def _refine_small(table: Table, Z: Array, means: Means, rule: Rule, max_iter: int) -> Run:
-    """The same for a table that fits the cache, all passes in one call; only reseeds come back here."""
+def _refine_small(table: Table, Z: Array, means: Means, rule: Rule, max_iter: int, budget: Budget) -> Run:
+    """The same for a table that fits the cache, many passes in one call; reseeds come back here."""
     Z, A, trace = Z.copy(), means.A.copy(), np.empty(max_iter)
     done, solved = 0, False
-    while done < max_iter:
-        rest = trace[done:]
+    while done < max_iter and not (done and budget.spent):
+        rest = trace[done : done + _TOGETHER]
         passes, ended = kernels().run_features(
             table.X, table.weight, table.square, rule.exact, rule.nodes, solved, Z, A, rest
         )
         done += passes
-        if ended != _DEPENDENT:
+        if ended == _RESTS:
             break
+        if ended != _DEPENDENT:
+            solved = True
+            continue
         state = settle_with_reseeds(table, Z)
         Z, A, solved = state.Z.copy(), state.means.A.copy(), True
         trace[done] = state.inertia

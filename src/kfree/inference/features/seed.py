@@ -7,6 +7,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.features.model import NOTHING, Means, residual, residual_squares, shifted_squares
 from kfree.inference.features.table import Table
+from kfree.inference.loop import Budget
 from kfree.kernels import kernels
 
 
@@ -69,14 +70,14 @@ def seed_fixed(table: Table, K: int, base: bool, rng: np.random.Generator) -> Se
     return seeding
 
 
-def seed_greedy(table: Table, lam: float, base: bool, most: int, rng: np.random.Generator) -> Seeding:
+def seed_greedy(table: Table, lam: float, base: bool, most: int, rng: np.random.Generator, budget: Budget) -> Seeding:
     """Features as long as each lowers the objective; the first that does not is left out."""
     seeding = no_seeds(table)
     if base and not table.intercept and most:
         first = base_seed(table)
         if _cost(table, first, lam) < _cost(table, seeding, lam):
             seeding = first
-    while seeding.Z.shape[1] < most:
+    while seeding.Z.shape[1] < most and not budget.spent:
         more = add_feature(table, seeding, rng)
         if not _cost(table, more, lam) < _cost(table, seeding, lam):
             break

@@ -15,6 +15,8 @@ T = TypeVar("T")
 SPAN_ENTRIES = 1 << 18
 #: Entries above which threads gain more than they cost.
 _WORTH_THREADS = 400_000
+# Rounding of sums of squares, as a share of them.
+_ROUNDING = 1e-14
 
 
 class Table:
@@ -30,6 +32,10 @@ class Table:
         self.square = np.concatenate([self._squares(span) for span in self.spans])  # (n,) squared lengths
         self.total = float(self.weight @ self.square)
         self.mass = float(self.weight.sum())
+        mean = self.mean
+        about = (self._squares(span, mean) @ self.weight[span] for span in self.spans) if not self.sparse else ()
+        # what is left about the mean; of sparse rows by subtraction
+        self.spread = float(sum(about)) if about else max(self.total - self.mass * float(mean @ mean), 0.0)
         # rows that whole runs are compiled for (read-only ones are another type to the compiler)
         self.plain = bool(
             not intercept
@@ -38,6 +44,10 @@ class Table:
             and X.flags.c_contiguous
             and X.flags.writeable
         )
+
+    def share(self, value: float) -> float:
+        """A share of the sum of squares about the mean, but not less than rounding is: what counts as a difference."""
+        return value * self.spread + _ROUNDING * self.total
 
     @property
     def sparse(self) -> bool:
@@ -99,10 +109,12 @@ class Table:
         T = (part.T @ wz).T if sp.issparse(part) else wz.T @ part
         return wz.T @ z, np.ascontiguousarray(T)
 
-    def _squares(self, span: slice) -> Array:
+    def _squares(self, span: slice, origin: Array | None = None) -> Array:
         part = self.part(span)
         if sp.issparse(part):
             return np.asarray(part.multiply(part).sum(axis=1)).ravel()
+        if origin is not None:
+            part = part - origin
         return np.einsum("ij,ij->i", part, part)
 
 

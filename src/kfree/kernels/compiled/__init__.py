@@ -103,7 +103,6 @@ __all__ = [
     "run_features",
     "second_diag",
     "second_full",
-    "seed_feature",
     "seed_features",
     "share_gains",
     "soft_documents",
