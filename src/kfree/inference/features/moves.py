@@ -22,6 +22,8 @@ MOVES = ("swap", "swap", "grow", "swap", "shrink")
 FEW_ROWS = 64
 #: Rows up to which an allocation is polished with the means solved for at every visit.
 POLISH_ROWS = 8192
+#: Entries up to which sparse rows are made dense for that.
+POLISH_ENTRIES = 20_000_000
 # A trial must be better by this share of the sum of squares.
 _BETTER = 1e-9
 
@@ -37,6 +39,11 @@ class Search(NamedTuple):
     def objective(self, state: State) -> float:
         """What is minimised."""
         return state.inertia + (self.lam * state.K if self.lam < np.inf else 0.0)
+
+
+def polishable(table: Table) -> bool:
+    """Whether the collapsed moves are tried: they look at dense rows, many times."""
+    return table.n <= POLISH_ROWS and not (table.sparse and table.n * table.p > POLISH_ENTRIES)
 
 
 def removal_costs(table: Table, state: State) -> Array:
@@ -87,7 +94,7 @@ def polish(table: Table, state: State, search: Search, budget: Budget) -> Run:
     """
     run, K = Run(state, [search.objective(state)], True), state.K
     lam = search.lam if table.n <= FEW_ROWS else np.inf
-    while table.n <= POLISH_ROWS:
+    while polishable(table):
         found = run_collapsed(table, run.state, lam, search.rule, search.max_iter, budget)
         run = Run(found.state, [*run.trace, search.objective(found.state)], found.converged)
         kept = prune(table, run.state, search.lam) if search.lam < np.inf else run.state
@@ -112,7 +119,7 @@ def improve(table: Table, Z: Array, means: Means, search: Search, budget: Budget
     if search.lam < np.inf:
         state = prune(table, settle(table, state.Z), search.lam)  # what does not pay need not be polished
     polished = polish(table, state, search, budget)
-    return Run(polished.state, polished.trace, polished.converged and (run.converged or table.n <= POLISH_ROWS))
+    return Run(polished.state, polished.trace, polished.converged and (run.converged or polishable(table)))
 
 
 def _trial(table: Table, state: State, move: str, search: Search, rng: np.random.Generator, budget: Budget) -> Run:
@@ -149,7 +156,7 @@ def close(table: Table, run: Run, search: Search, budget: Budget) -> Run:
     while True:
         run = _then(run, run_bp(table, run.state.Z, run.state.means, search.lam, search.rule, search.max_iter, budget))
         state = run.state
-        if table.n <= POLISH_ROWS:
+        if polishable(table):
             found = run_collapsed(table, state, search.lam, search.rule, search.max_iter, budget)
             state, run = found.state, _then(run, found)
         kept = prune(table, state, search.lam)
