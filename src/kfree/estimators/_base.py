@@ -4,10 +4,10 @@ import warnings
 from typing import Any
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._checks import check_choice, check_number, works_on_sparse
+from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._model import Model, Problem
 from kfree.estimators._sklearn import check_table
 from kfree.families import FAMILIES, make_family
@@ -102,17 +102,6 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _warn(self, message: str, budget: Budget) -> None:
         if message:
             warnings.warn(message, UserWarning, stacklevel=3)
-        if budget.interrupted:
-            warnings.warn("The fit was interrupted; this is the best model so far.", ConvergenceWarning, stacklevel=3)
-        elif not self.converged_ and self.max_time is not None and budget.spent:
-            warnings.warn(
-                f"The fit stopped after max_time={self.max_time:g} s; this is the best model so far.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        elif not self.converged_:
-            warnings.warn(
-                f"Labels still change after max_iter={self.max_iter} passes. Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        warn_unfinished(
+            self, budget, f"Labels still change after max_iter={self.max_iter} passes (raise max_iter or tol)"
+        )

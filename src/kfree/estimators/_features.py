@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from kfree.estimators._checks import check_choice, check_number, check_weight
+from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._sklearn import check_table
 from kfree.families import Array
 from kfree.inference.features.canonical import canonical, display_order
@@ -380,15 +380,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 UserWarning,
                 stacklevel=3,
             )
-        if budget.interrupted:
-            reason = "The fit was interrupted"
-        elif not self.converged_ and self.max_time is not None and budget.spent:
-            reason = f"The fit stopped after max_time={self.max_time:g} s"
-        elif not self.converged_:
-            reason = f"Features still change after max_iter={self.max_iter} passes (raise max_iter)"
-        else:
-            return
-        warnings.warn(f"{reason}; this is the best model so far.", ConvergenceWarning, stacklevel=3)
+        warn_unfinished(self, budget, f"Features still change after max_iter={self.max_iter} passes (raise max_iter)")
 
 
 def _in_turn(function: Callable[..., Any], arguments: list[tuple[Any, ...]], budget: Budget) -> list[Any]:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._checks import check_choice, check_number
+from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._topics import (
     Known,
     Plan,
@@ -425,12 +425,6 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 UserWarning,
                 stacklevel=3,
             )
-        if budget.interrupted:
-            reason = "The fit was interrupted"
-        elif not self.converged_ and self.max_time is not None and budget.spent:
-            reason = f"The fit stopped after max_time={self.max_time:g} s"
-        elif not self.converged_:
-            reason = f"Labels still change after max_iter={self.max_iter} hard passes (raise max_iter or tol)"
-        else:
-            return
-        warnings.warn(f"{reason}; this is the best model so far.", ConvergenceWarning, stacklevel=3)
+        warn_unfinished(
+            self, budget, f"Labels still change after max_iter={self.max_iter} hard passes (raise max_iter or tol)"
+        )

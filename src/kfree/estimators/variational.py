@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._accelerate import ACCELERATE, EXPAND, FINAL, Acceleration
 from kfree.estimators._checks import check_choice, check_number, check_weight
+from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._mixture import Model, Problem, check_concentration
 from kfree.estimators._sklearn import check_table
 from kfree.families.conjugate import CONJUGATE
@@ -358,12 +358,6 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        if budget.interrupted:
-            reason = "The fit was interrupted"
-        elif not self.converged_ and self.max_time is not None and budget.spent:
-            reason = f"The fit stopped after max_time={self.max_time:g} s"
-        elif not self.converged_:
-            reason = f"The free energy still falls after max_iter={self.max_iter} updates (raise max_iter or tol)"
-        else:
-            return
-        warnings.warn(f"{reason}; this is the best model so far.", ConvergenceWarning, stacklevel=3)
+        warn_unfinished(
+            self, budget, f"The free energy still falls after max_iter={self.max_iter} updates (raise max_iter or tol)"
+        )

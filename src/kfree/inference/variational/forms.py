@@ -1,5 +1,6 @@
 """The three forms of expected log-likelihoods, made ready to run over blocks of tied rows."""
 
+from abc import ABC, abstractmethod
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -19,7 +20,7 @@ _COLUMNS = 1024
 _FAR = 1e-10
 
 
-class Runner:
+class Runner(ABC):
     """Scores of blocks under K components, and sums of the first ``free`` of them."""
 
     def __init__(self, form: Form, free: int, tied: Tied):
@@ -27,20 +28,21 @@ class Runner:
         self.p = tied.mean.shape[1]
         self._prepare(tied)
 
+    @abstractmethod
     def _prepare(self, tied: Tied) -> None:
         """What is the same for all blocks."""
 
+    @abstractmethod
     def scores(self, tied: Tied, span: slice) -> Array:
         """E[log p] without log h, (m, K)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
         """Sums of a block for responsibilities (K, m); they add."""
-        raise NotImplementedError
 
+    @abstractmethod
     def result(self, parts: tuple[Array, ...]) -> Sums:
         """What the sums of all blocks are sums of."""
-        raise NotImplementedError
 
 
 class _Linear(Runner):
