@@ -1,9 +1,8 @@
 """The three forms of expected log-likelihoods, made ready to run over blocks of tied rows."""
 
 from abc import ABC, abstractmethod
-from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,21 @@ _HELD = 65_536
 _COLUMNS = 1024
 # Relative rounding of whitened rows above which rows are centred for each component.
 _FAR = 1e-10
+
+
+class Shares(NamedTuple):
+    """Soft assignments of a block."""
+
+    resp: Array  # (K, m)
+    lse: Array  # (m,) without log h
+
+
+def soften(scores: Array, log_weight: Array | None = None) -> Shares:
+    """Shares of terms in sums of exponentials, and the logs of the sums."""
+    log_weight = np.zeros(scores.shape[1]) if log_weight is None else log_weight
+    resp, lse = np.empty(scores.shape[::-1]), np.empty(scores.shape[0])
+    kernels().soften(scores, log_weight, resp, lse)
+    return Shares(resp, lse)
 
 
 class Runner(ABC):
@@ -35,6 +49,10 @@ class Runner(ABC):
     @abstractmethod
     def scores(self, tied: Tied, span: slice) -> Array:
         """E[log p] without log h, (m, K)."""
+
+    def shares(self, tied: Tied, span: slice, log_weight: Array) -> Shares:
+        """Responsibilities."""
+        return soften(self.scores(tied, span), log_weight)
 
     @abstractmethod
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
@@ -151,15 +169,24 @@ class _Nodes(Runner):
     form: Whitened
 
     def _prepare(self, tied: Tied) -> None:
-        self._packed = np.empty((self.K, self.p * (self.p + 1) // 2))
-        kernels().half_precisions(self.form.root, self._packed)
+        self._lower, self._packed = np.empty_like(self.form.root), np.empty((self.K, self.p * (self.p + 1) // 2))
+        kernels().half_precisions(self.form.root, self._lower, self._packed)
 
     def scores(self, tied: Tied, span: slice) -> Array:
         assert tied.second is not None
-        root, mean, offset = self.form
+        _, mean, offset = self.form
         scores = np.empty((span.stop - span.start, self.K))
-        kernels().node_scores(tied.mean[span], tied.second[span], root, self._packed, mean, offset, scores)
+        kernels().node_scores(tied.mean[span], tied.second[span], self._lower, self._packed, mean, offset, scores)
         return scores
+
+    def shares(self, tied: Tied, span: slice, log_weight: Array) -> Shares:
+        """Without looking closely at components that cannot matter."""
+        assert tied.second is not None
+        _, mean, offset = self.form
+        found = Shares(np.empty((self.K, span.stop - span.start)), np.empty(span.stop - span.start))
+        rows = (tied.mean[span], tied.second[span])
+        kernels().node_shares(*rows, self._lower, self._packed, mean, offset, log_weight, *found)
+        return found
 
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
         assert tied.second is not None
@@ -169,15 +196,9 @@ class _Nodes(Runner):
         return mass, first, packed
 
     def result(self, parts: tuple[Array, ...]) -> Sums:
-        i, j = _upper(self.p)
         second = np.empty((self.free, self.p, self.p))
-        second[:, i, j] = second[:, j, i] = parts[2]
+        kernels().unpack(parts[2], second)
         return Sums(parts[0], parts[1], second, self.form.mean[: self.free])
-
-
-@cache
-def _upper(p: int) -> tuple[Array, Array]:
-    return np.triu_indices(p)
 
 
 _RUNNERS: dict[Any, type[Runner]] = {Linear: _Linear, Weighted: _Weighted, Whitened: _Whitened}

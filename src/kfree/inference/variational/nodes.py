@@ -3,12 +3,13 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import xlogy
 
 from kfree.families import Array
 from kfree.families.conjugate import Linear
+from kfree.inference.variational.forms import Shares
 from kfree.inference.variational.mixture import View
 from kfree.inference.variational.partition import Ray
-from kfree.inference.variational.sweep import soften
 from kfree.rows import Tied
 from kfree.rows.tree import LEAF, Tree
 
@@ -120,18 +121,18 @@ class TreeNodes:
     def _due(self, view: View, nodes: Array) -> Array:
         """Positions of the nodes to expand."""
         tied = self.tied if nodes is self.nodes else self.tree.tied(nodes)
-        rule, scores = self.rule, view.scores(tied)
+        rule, found = self.rule, view.shares(tied)
+        share, lse = found
         inner = self.tree.left[nodes] != LEAF
         if rule.kind == "q":
-            return np.flatnonzero(inner)[self._changes(view, scores[inner], nodes[inner]) > rule.change]
+            return np.flatnonzero(inner)[self._changes(view, share[:, inner], nodes[inner]) > rule.change]
         if isinstance(view.form, Linear):
-            gains = self._gains(view, scores[inner], nodes[inner], 2)
+            gains = self._gains(view, lse[inner], tied.n[inner], nodes[inner], 2)
             return np.flatnonzero(inner)[gains > self._worth(tied.n[inner])]
-        share = soften(scores).resp
-        poor = inner & (self._misfits(view, scores, share, tied.n, rule.misfit) > 0)
+        poor = inner & (self._misfits(view, found, tied.n, rule.misfit) > 0)
         # a node that belongs to one component gains nothing unless it fits poorly: it need not be split to see that
         places = np.flatnonzero(inner & ~poor & (share.max(axis=0) < 1 - 0.1 * rule.gain))
-        gains = self._gains(view, scores[places], nodes[places], 1)
+        gains = self._gains(view, lse[places], tied.n[places], nodes[places], 1)
         return np.union1d(np.flatnonzero(poor), places[gains > self._worth(tied.n[places])])
 
     def _worth(self, n: Array) -> Array:
@@ -139,20 +140,20 @@ class TreeNodes:
         D = self.rows.mean.shape[1]
         return np.maximum(self.rule.gain, self.rule.least * self.total * D / n)
 
-    def _misfits(self, view: View, scores: Array, share: Array, n: Array, misfit: float) -> Array:
+    def _misfits(self, view: View, found: Shares, n: Array, misfit: float) -> Array:
         """By how much half the mean squared distance of a node's rows exceeds what is allowed."""
         D = self.rows.mean.shape[1]
         best = view.log_weight - view.form.offset
-        excess = np.einsum("ki,ik->i", share, best - scores) - D / 2
+        share, lse = found
+        # the log of a share is the score less lse
+        excess = best @ share - xlogy(share, share).sum(axis=0) - lse - D / 2
         allowed = np.maximum(self.rule.slack, self.rule.least * self.total / n) * D
         return excess - np.maximum(misfit * np.sqrt(D / (2 * n)), allowed)
 
-    def _gains(self, view: View, scores: Array, nodes: Array, levels: int) -> Array:
+    def _gains(self, view: View, whole: Array, n: Array, nodes: Array, levels: int) -> Array:
         """Fall of the free energy per row if nodes give way to their children, or to theirs."""
         if not nodes.size:
             return np.zeros(0)
-        whole = soften(scores).lse
-        n = self.tree.tied(nodes).n
         owner, level = np.arange(nodes.size), nodes
         for _ in range(levels):
             apart = self.tree.split(level)
@@ -160,15 +161,15 @@ class TreeNodes:
             owner = np.concatenate([owner[~apart], owner[apart], owner[apart]])
             level = np.concatenate([level[~apart], left, left + 1])
         below = self.tree.tied(level)
-        total = np.bincount(owner, weights=below.n * soften(view.scores(below)).lse, minlength=nodes.size)
+        total = np.bincount(owner, weights=below.n * view.shares(below).lse, minlength=nodes.size)
         return total / n - whole
 
-    def _changes(self, view: View, scores: Array, nodes: Array) -> Array:
+    def _changes(self, view: View, share: Array, nodes: Array) -> Array:
         """Largest total variation between the responsibilities of a node and those of a child."""
-        share, change = soften(scores).resp, np.zeros(nodes.size)
+        change = np.zeros(nodes.size)
         apart = np.flatnonzero(self.tree.split(nodes))
         for child in (0, 1) if apart.size else ():
-            below = soften(view.scores(self.tree.tied(self.tree.left[nodes[apart]] + child))).resp
+            below = view.shares(self.tree.tied(self.tree.left[nodes[apart]] + child)).resp
             change[apart] = np.maximum(change[apart], 0.5 * np.abs(below - share[:, apart]).sum(axis=0))
         return change
 
@@ -188,13 +189,12 @@ class TreeNodes:
         if not first.size:
             return np.zeros(0, bool)
         parents = self.tree.tied(self.tree.parent[self.nodes[first]])
-        scores, below = view.scores(parents), soften(view.scores(self.tied)).lse
-        share, whole = soften(scores)
+        found, below = view.shares(parents), view.shares(self.tied).lse
         together = self.tied.n[first] * below[first] + self.tied.n[first + 1] * below[first + 1]
-        cheap = together / parents.n - whole < 0.1 * self.rule.gain
+        cheap = together / parents.n - found.lse < 0.1 * self.rule.gain
         if isinstance(view.form, Linear):
             return cheap
-        return cheap & (self._misfits(view, scores, share, parents.n, self.rule.misfit - 1) <= 0)
+        return cheap & (self._misfits(view, found, parents.n, self.rule.misfit - 1) <= 0)
 
 
 def _along(part: Tied, direction: Array) -> Array:

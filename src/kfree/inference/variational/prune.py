@@ -48,7 +48,7 @@ def _doubtful(setting: Setting, tied: Tied, mixture: Mixture) -> Array:
     loss = np.empty(mixture.size)
     for c in range(mixture.size):
         loss[c] = tied.n @ (lse - soften(np.delete(scores, c, axis=1)).lse)
-    own = setting.family.divergence(mixture.params, setting.prior)
+    own = setting.divergence(mixture.params)
     doubtful = np.flatnonzero(loss < np.maximum(_HOPE * own, slight))
     return doubtful[np.argsort((loss - own)[doubtful], kind="stable")]
 
