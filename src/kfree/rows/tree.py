@@ -192,6 +192,20 @@ class Tree:
         _, _, n, mean, log_h, second = self._nodes
         return Tied(n[nodes], mean[nodes], None if second is None else second[nodes], log_h[nodes])
 
+    def rows(self, nodes: Array) -> tuple[Tied, Array]:
+        """The rows of nodes one after the other, without log h, and where those of each node start; dense rows only."""
+        assert isinstance(self.table, DenseTable)
+        start, stop = self.bounds(nodes)
+        sizes = stop - start
+        first = np.cumsum(sizes) - sizes
+        if (start[1:] == stop[:-1]).all():
+            some: Any = slice(start[0], stop[-1])
+        else:
+            some = np.repeat(start - first, sizes) + np.arange(sizes.sum())
+        X, weight = self.table.X[some], self.table.weight
+        n = weight[some] if weight.size else np.ones(X.shape[0])
+        return Tied(n, X, None, np.zeros(X.shape[0])), first
+
     def split(self, nodes: Array) -> Array:
         """Give children to nodes that have none, if there is room; returns whether each has children now."""
         new = nodes[self.left[nodes] == UNSPLIT]

@@ -15,6 +15,8 @@ from kfree.rows import Tied
 _HELD = 65_536
 # Components whitened in one product.
 _COLUMNS = 1024
+# Columns up to which compiled loops over lanes of rows beat products.
+_FEW_COLUMNS = 64
 # Relative rounding of whitened rows above which rows are centred for each component.
 _FAR = 1e-10
 
@@ -53,6 +55,12 @@ class Runner(ABC):
     def shares(self, tied: Tied, span: slice, log_weight: Array) -> Shares:
         """Responsibilities."""
         return soften(self.scores(tied, span), log_weight)
+
+    def assign(self, tied: Tied, span: slice, log_weight: Array, labels: Array, lse: Array) -> None:
+        """Fill the likeliest component but the last, and the logs of the sums of all."""
+        scores = self.scores(tied, span)
+        labels[:] = (scores[:, :-1] + log_weight[:-1]).argmax(axis=1)
+        lse[:] = soften(scores, log_weight).lse
 
     @abstractmethod
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
@@ -143,6 +151,14 @@ class _Whitened(Runner):
             for first, root, shift in self._pieces:
                 kernels().subtract_squares(some[:, : root.shape[0]] @ root, shift, first, target)
         return scores
+
+    def assign(self, tied: Tied, span: slice, log_weight: Array, labels: Array, lse: Array) -> None:
+        """Many rows against one component after the other: nothing of the size of rows x components is kept."""
+        if self.p > _FEW_COLUMNS:
+            super().assign(tied, span, log_weight, labels, lse)
+            return
+        lower = np.ascontiguousarray(self.form.root.transpose(0, 2, 1))
+        kernels().assign_rows(tied.mean[span], lower, self.form.mean, log_weight - self.form.offset, labels, lse)
 
     def _add_centred(self, rows: Array, scores: Array) -> None:
         """The same from differences to the means, where whitened rows less whitened means would lose digits."""

@@ -8,7 +8,7 @@ from scipy.special import xlogy
 from kfree.families import Array
 from kfree.families.conjugate import Conjugate, Form, Sums, join, take
 from kfree.inference.variational import quick
-from kfree.inference.variational.sweep import Shares, Swept, evidence, log_joint, soften_all, sweep
+from kfree.inference.variational.sweep import Shares, Swept, assign, evidence, log_joint, soften_all, sweep
 from kfree.rows import Tied
 from kfree.structures import StickBreaking, by_size
 
@@ -28,9 +28,11 @@ class Setting(NamedTuple):
         found = quick.posterior(self.prior, sums) if quick.is_quick(self.family, self.prior) else None
         return self.family.posterior(self.prior, sums) if found is None else found
 
-    def form(self, params: Any) -> Form:
-        """Expected log-likelihoods under components."""
-        return quick.form(params) if quick.is_quick(self.family, params) else self.family.form(params)
+    def form(self, params: Any, *, tail: bool = False) -> Form:
+        """Expected log-likelihoods under components; and, last, under the prior."""
+        if quick.is_quick(self.family, params):
+            return quick.form(*((params, self.prior) if tail else (params,)))
+        return self.family.form(join([params, self.prior]) if tail else params)
 
     def divergence(self, params: Any) -> Array:
         """KL of components from the prior."""
@@ -48,6 +50,10 @@ class View(NamedTuple):
     def scores(self, tied: Tied) -> Array:
         """W of tied rows without log h, (R, T + 1)."""
         return log_joint(tied, self.form, self.log_weight)
+
+    def heights(self, tied: Tied) -> Array:
+        """logsumexp(W) of tied rows without log h, (R,)."""
+        return assign(tied, self.form, self.log_weight)[1]
 
     def shares(self, tied: Tied) -> Shares:
         """Responsibilities (T + 1, R) of tied rows, and logs of the sums they are shares of, without log h."""
@@ -67,16 +73,15 @@ class Mixture(NamedTuple):
 
     def view(self, setting: Setting) -> View:
         """Expected log-likelihoods and log-weights."""
-        form = setting.form(join([self.params, setting.prior]))
-        return View(form, setting.weights.expected_log(self.sticks))
+        return View(setting.form(self.params, tail=True), setting.weights.expected_log(self.sticks))
 
     def divergence(self, setting: Setting) -> float:
         """KL of all sticks and parameters from their priors."""
         return setting.weights.divergence(self.sticks) + float(setting.divergence(self.params).sum())
 
-    def sweep(self, setting: Setting, tied: Tied) -> tuple[Swept, float]:
+    def sweep(self, setting: Setting, tied: Tied, view: View | None = None) -> tuple[Swept, float]:
         """Sums under the best responsibilities, and the free energy."""
-        view = self.view(setting)
+        view = self.view(setting) if view is None else view
         swept = sweep(tied, view.form, view.log_weight, self.size)
         return swept, self.divergence(setting) - swept.evidence
 

@@ -19,6 +19,10 @@ _DEPTH = 4
 _LEVELS = 4
 # Times that nodes are looked at for each number of components, as long as these are too few.
 _LOOKS = 1
+# Part of the slack below which gains are not trusted while growing.
+_DOUBT = 0.1
+# Times the weight of its component that stands for the weight of all rows when a node is looked at closely.
+_LIGHTER = 4.0
 # Share of the weight in nodes of a single row (or its copies) from which on nodes save nothing. Rows are not counted,
 # so that copies and weights come to the same.
 _TOO_MUCH = 0.2
@@ -42,10 +46,16 @@ class TreeNodes:
     def __init__(self, tree: Tree, rows: Tied, rule: Rule):
         self.tree, self.rows, self.rule, self.total = tree, rows, rule, rows.total
         self.fixed, self.growing, self._looks = False, True, 0
+        self._seen = np.zeros(0, np.intp)  # nodes that were looked at row by row
         self.nodes = np.zeros(1, np.intp)
         for _ in range(_DEPTH):
             self._replace(self.nodes)
         self._gather()
+
+    @property
+    def rough(self) -> float:
+        """While growing, nodes are looked at only now and then, and not closely."""
+        return _DOUBT * self.rule.slack * self.rows.mean.shape[1] if self.growing and not self.fixed else 0.0
 
     @property
     def ways(self) -> float:
@@ -100,8 +110,12 @@ class TreeNodes:
             return 0
         some, count = self.nodes, 0
         self._looks += 1
+        closely = not self.growing and self.rule.kind == "gain" and not isinstance(view.form, Linear)
+        if closely:
+            some = np.setdiff1d(some, self._seen, assume_unique=True)
         for _ in range(_LEVELS):
-            some = self._replace(some[self._due(view, some)])
+            due = self._lacking(view, some) if closely else self._due(view, some)
+            some = self._replace(some[due])
             count += some.size // 2
             if not some.size:
                 break
@@ -135,10 +149,26 @@ class TreeNodes:
         gains = self._gains(view, lse[places], tied.n[places], nodes[places], 1)
         return np.union1d(np.flatnonzero(poor), places[gains > self._worth(tied.n[places])])
 
-    def _worth(self, n: Array) -> Array:
+    def _lacking(self, view: View, nodes: Array) -> Array:
+        """Positions of the nodes that stand badly for their rows: those rows, one by one, would gain too much. Where a
+        component has hardly more than one node, only this tells if the node is mixed."""
+        self._seen = np.union1d(self._seen, nodes)
+        places = np.argsort(self.tree.bounds(nodes)[0])  # neighbours, so that their rows need not be copied
+        places = places[self.tree.left[nodes[places]] != LEAF]
+        if not places.size:
+            return places
+        tied = self.tree.tied(nodes[places])
+        rows, first = self.tree.rows(nodes[places])
+        exact = np.add.reduceat(rows.n * view.heights(rows), first) / tied.n
+        share, lse = view.shares(tied)
+        # of a light component even a small node is a large part, and may be all that it was made for
+        weight = self.total * np.exp(view.log_weight)[share.argmax(axis=0)]
+        return np.sort(places[exact - lse > self._worth(tied.n, _LIGHTER * weight)])
+
+    def _worth(self, n: Array, total: Any = None) -> Array:
         """Nats per row that the split of nodes must gain: small nodes more, as all of them together matter little."""
         D = self.rows.mean.shape[1]
-        return np.maximum(self.rule.gain, self.rule.least * self.total * D / n)
+        return np.maximum(self.rule.gain, self.rule.least * (self.total if total is None else total) * D / n)
 
     def _misfits(self, view: View, found: Shares, n: Array, misfit: float) -> Array:
         """By how much half the mean squared distance of a node's rows exceeds what is allowed."""
@@ -175,7 +205,8 @@ class TreeNodes:
 
     def coarsen(self, view: View) -> None:
         """Join siblings that lose next to nothing by it, again and again."""
-        while not self.fixed:
+        self._seen = self._seen[:0]
+        while not self.fixed and self.growing:
             first = np.flatnonzero(self.tree.parent[self.nodes[:-1]] == self.tree.parent[self.nodes[1:]])
             first = first[self._joinable(view, first)]
             if not first.size:

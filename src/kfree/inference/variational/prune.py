@@ -6,8 +6,9 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.families.conjugate import take
+from kfree.inference.variational.forms import soften
 from kfree.inference.variational.mixture import Mixture, Setting, arranged, best_mixture
-from kfree.inference.variational.sweep import Swept, soften
+from kfree.inference.variational.sweep import Swept
 from kfree.rows import Tied
 
 # Updates of the others before a removal is judged.

@@ -40,11 +40,16 @@ def posterior(prior: NormalWishart, sums: Sums) -> NormalWishart | None:
     return record(prior, sums.mass, found)
 
 
-def form(params: NormalWishart) -> Whitened:
-    """As the family's."""
-    scaled, offset = np.empty_like(params.root), np.empty_like(params.log_det)
-    kernels().wishart_form(params.beta, params.nu, params.root, params.log_det, scaled, offset)
-    return Whitened(scaled, params.mean, offset)
+def form(*records: NormalWishart) -> Whitened:
+    """As the family's, of the components of all records."""
+    sizes, D = [record.nu.size for record in records], records[0].mean.shape[1]
+    mean = np.concatenate([record.mean for record in records])
+    scaled, offset, start = np.empty((len(mean), D, D)), np.empty(len(mean)), 0
+    for params, size in zip(records, sizes):
+        own = slice(start, start + size)
+        kernels().wishart_form(params.beta, params.nu, params.root, params.log_det, scaled[own], offset[own])
+        start += size
+    return Whitened(scaled, mean, offset)
 
 
 def divergence(params: NormalWishart, prior: NormalWishart) -> Array:

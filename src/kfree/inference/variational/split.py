@@ -9,7 +9,7 @@ from kfree.families import Array
 from kfree.families.conjugate import join, take
 from kfree.families.conjugate.full import FullGaussian
 from kfree.inference.variational import quick
-from kfree.inference.variational.mixture import EMPTY, Mixture, Setting, arranged
+from kfree.inference.variational.mixture import EMPTY, Mixture, Setting, View, arranged
 from kfree.inference.variational.partition import Partition, Ray
 from kfree.inference.variational.sweep import Swept, members, soften_all, sums_of, sweep
 from kfree.kernels import kernels
@@ -38,13 +38,13 @@ def propose(
     setting: Setting,
     partition: Partition,
     mixture: Mixture,
+    view: View,
     swept: Swept,
     wanted: Array,
     enough: float,
     most: float = np.inf,
 ) -> list[Proposal]:
     """Try to split each of the wanted components into at most ``most``, so that the free energy falls by ``enough``."""
-    view = mixture.view(setting)
     found = members(partition.tied, view.form, view.log_weight, wanted, _PART)
     proposals = []
     for c, (index, share) in zip(wanted, found):

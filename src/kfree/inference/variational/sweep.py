@@ -6,7 +6,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.families.conjugate import Form, Sums
-from kfree.inference.variational.forms import Shares, make_runner, soften
+from kfree.inference.variational.forms import Shares, make_runner
 from kfree.rows import Tied
 
 
@@ -78,17 +78,17 @@ def members(tied: Tied, form: Form, log_weight: Array, wanted: Array, least: flo
     ]
 
 
-def assign(tied: Tied, form: Form, log_weight: Array) -> tuple[Array, float]:
-    """Likeliest of the components but the last (the tail) of each row, and the evidence."""
+def assign(tied: Tied, form: Form, log_weight: Array) -> tuple[Array, Array]:
+    """Likeliest of the components but the last (the tail) of each row, and logsumexp(W) without log h."""
     runner = make_runner(form, 0, tied)
+    labels, lse = np.empty(tied.size, np.intp), np.empty(tied.size)
 
-    def of_span(span: slice) -> tuple[Array, float]:
-        scores = runner.scores(tied, span)
-        labels = (scores[:, :-1] + log_weight[:-1]).argmax(axis=1)
-        return labels, float(tied.n[span] @ soften(scores, log_weight).lse)
+    def of_span(span: slice) -> None:
+        runner.assign(tied, span, log_weight, labels[span], lse[span])
 
-    parts = list(tied.each(of_span, runner.K))
-    return np.concatenate([part[0] for part in parts]), sum(part[1] for part in parts) + tied.base
+    for _ in tied.each(of_span, runner.K):
+        pass
+    return labels, lse
 
 
 def shares(tied: Tied, form: Form, log_weight: Array) -> Array:

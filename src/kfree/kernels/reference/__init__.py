@@ -18,7 +18,7 @@ from kfree.kernels.reference.feature_runs import run_features, seed_features
 from kfree.kernels.reference.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.reference.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.reference.location import place_documents
-from kfree.kernels.reference.mixture import add_squares, collect, soften, subtract_squares, weighted_scores
+from kfree.kernels.reference.mixture import add_squares, assign_rows, collect, soften, subtract_squares, weighted_scores
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
 from kfree.kernels.reference.nodes import half_precisions, node_scores, node_shares, node_sums, share_nodes, unpack
 from kfree.kernels.reference.paper import paper_cells, paper_clusters
@@ -54,6 +54,7 @@ __all__ = [
     "alike_csr",
     "alike_dense",
     "arrange",
+    "assign_rows",
     "best_rows",
     "close_documents",
     "close_words",
