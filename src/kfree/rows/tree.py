@@ -220,6 +220,8 @@ class Tree:
         """Nodes to be handled together: about as much work in each."""
         start, stop = self.bounds(nodes)
         work = np.cumsum((stop - start) * self.table.p) // _ENTRIES
+        if work[-1] == 0:
+            return iter([nodes])
         return iter(np.split(nodes, np.flatnonzero(np.diff(work)) + 1))
 
     def _halves(self, nodes: Array) -> tuple[Array, Part]:
@@ -254,9 +256,10 @@ class Tree:
         self.left[first : first + size] = np.where(self.table.alike(*children[:2]), LEAF, UNSPLIT)
         self.left[parents] = first + 2 * np.arange(parents.shape[0])
         self.parent[first : first + size] = np.repeat(parents, 2)
-        child = 2 * np.repeat(self._ready[parents], 2) + np.tile([1, 2], parents.shape[0])
-        limit = 0 if self._slices is None else self._slices.stop.shape[0]
-        self._ready[first : first + size] = np.where((child > 0) & (child < limit), child, -1)
+        if self._slices is not None:
+            child = 2 * np.repeat(self._ready[parents], 2) + np.tile([1, 2], parents.shape[0])
+            limit = self._slices.stop.shape[0]
+            self._ready[first : first + size] = np.where((child > 0) & (child < limit), child, -1)
         self.count += size
 
     def _reserve(self, size: int) -> None:

@@ -72,10 +72,11 @@ class TreeNodes:
         apart = some[self.tree.split(some)]
         if not apart.size:
             return apart
-        inner = np.isin(self.nodes, apart, assume_unique=True)
+        inner = np.zeros(self.tree.count, bool)
+        inner[apart] = True
         left = self.tree.left[apart]
         children = np.sort(np.concatenate([left, left + 1]))
-        self.nodes = np.sort(np.concatenate([self.nodes[~inner], children]))
+        self.nodes = np.sort(np.concatenate([self.nodes[~inner[self.nodes]], children]))
         return children
 
     def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
@@ -100,7 +101,9 @@ class TreeNodes:
         """Replace the nodes that were refined for a split, if they are still outer ones."""
         self._looks = 0
         if not self.fixed and token is not None and token.size:
-            self._replace(token[np.isin(token, self.nodes)])
+            outer = np.zeros(self.tree.count, bool)
+            outer[self.nodes] = True
+            self._replace(token[outer[token]])
             self._gather()
 
     def expand(self, view: View) -> int:

@@ -156,7 +156,7 @@ class _Search:
 
     def _settle(self, start: State, target: float = np.inf) -> tuple[State, bool]:
         """Update everything until the free energy falls no more, or will not reach the target."""
-        enough = self.plan.enough(self.partition.tied, start.energy) / 10
+        enough = self.plan.enough(self.partition.tied, start.energy) / (1 if self.partition.rough > 0 else 10)
 
         def step(state: State) -> tuple[State, Info]:
             mixture, order = best_mixture(self.setting, state.swept)
@@ -208,7 +208,8 @@ class _Search:
         state = self._swept(self.state.mixture, self.state.names, view=self.state.view)
         enough, trace = self.plan.enough(self.partition.tied, state.energy), [state.energy]
         for _ in range(self.plan.max_iter):
-            if self.budget.spent or state.energy < target + enough:
+            # while rows are tied roughly, only splits whose own gain was clear come this far
+            if self.partition.rough > 0 or self.budget.spent or state.energy < target + enough:
                 break
             mixture, order = best_mixture(self.setting, state.swept)
             state = self._swept(mixture, state.names[order], state.energy)
