@@ -160,8 +160,8 @@ class _Parent(NamedTuple):
                 best = _Children(params, sums.mass, log_weight, cost)
             before, fall = fall, last - cost
             slowing = min(1.0, fall / before) if before < np.inf else 1.0
-            hopeless = cost - whole > left * fall * slowing
-            if not fall > self.enough / 10 or hopeless or swept.sums.mass.min() <= EMPTY:
+            done = left == 0 or not fall > self.enough / 10 or swept.sums.mass.min() <= EMPTY
+            if done or cost - whole > left * fall * slowing:
                 break
             last, sums = cost, swept.sums
         assert best is not None

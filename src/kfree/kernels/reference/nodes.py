@@ -86,7 +86,7 @@ def share_nodes(
             best_log_det[:], best_mass[:], best_weight[:] = log_det, mass, log_weight
         before, fall = fall, last - cost
         slowing = min(1.0, fall / before) if before < np.inf else 1.0
-        if not fall > enough / 10 or cost - whole > left * fall * slowing:
+        if left == 0 or not fall > enough / 10 or cost - whole > left * fall * slowing:
             break
         about, last = mean_k.copy(), cost
     return best
