@@ -1,6 +1,7 @@
 """The three forms of expected log-likelihoods, made ready to run over blocks of tied rows."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from kfree.families import Array
 from kfree.families.conjugate import Form, Linear, Sums, Weighted, Whitened
 from kfree.kernels import kernels
 from kfree.rows import Tied
+from kfree.rows.threads import in_order
 
 # Entries of whitened rows held at a time: they should stay in the cache until they are squared.
 _HELD = 65_536
@@ -17,6 +19,8 @@ _HELD = 65_536
 _COLUMNS = 1024
 # Columns up to which compiled loops over lanes of rows beat products.
 _FEW_COLUMNS = 64
+# Nodes x components x columns from which on nodes are shared among threads, and how finely.
+_WORTH_THREADS, _PARTS = 1_000_000, 8
 # Relative rounding of whitened rows above which rows are centred for each component.
 _FAR = 1e-10
 
@@ -200,15 +204,36 @@ class _Nodes(Runner):
         assert tied.second is not None
         _, mean, offset = self.form
         found = Shares(np.empty((self.K, span.stop - span.start)), np.empty(span.stop - span.start))
-        rows = (tied.mean[span], tied.second[span])
-        kernels().node_shares(*rows, self._lower, self._packed, mean, offset, log_weight, *found)
+        rows, second = tied.mean[span], tied.second[span]
+        components = (self._lower, self._packed, mean, offset, log_weight)
+
+        def of_some(some: slice) -> None:
+            resp = np.empty((self.K, rows[some].shape[0]))
+            kernels().node_shares(rows[some], second[some], *components, resp, found.lse[some])
+            found.resp[:, some] = resp
+
+        self._parted(of_some, rows.shape[0], self.K)
         return found
+
+    def _parted(self, work: Callable[[slice], None], count: int, other: int) -> None:
+        """Work on ``count`` things that do not touch each other, side by side if that is worth it."""
+        if count * other * self.p < _WORTH_THREADS:
+            work(slice(0, count))
+            return
+        edges = np.linspace(0, count, min(count, _PARTS) + 1).astype(int)
+        for _ in in_order(work, [slice(start, stop) for start, stop in pairwise(edges)]):
+            pass
 
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
         assert tied.second is not None
         mass, first = np.zeros(self.free), np.zeros((self.free, self.p))
         packed, centre = np.zeros((self.free, self._packed.shape[1])), self.form.mean[: self.free]
-        kernels().node_sums(tied.mean[span], tied.second[span], tied.n[span], resp, centre, mass, first, packed)
+        rows = (tied.mean[span], tied.second[span], tied.n[span])
+
+        def of_some(some: slice) -> None:
+            kernels().node_sums(*rows, resp[some], centre[some], mass[some], first[some], packed[some])
+
+        self._parted(of_some, self.free, tied.n[span].shape[0])
         return mass, first, packed
 
     def result(self, parts: tuple[Array, ...]) -> Sums:
