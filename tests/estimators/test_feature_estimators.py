@@ -362,12 +362,21 @@ def test_parameters_out_of_range_are_errors_that_say_so(make, error, message):
         make().fit(np.arange(24.0).reshape(8, 3))
 
 
+@pytest.mark.parametrize("value", [0.1, 1e8, 1e-30])
+def test_equal_rows_have_one_mean_however_far_away(value):
+    model = BPMeans(1e-70).fit(np.full((7, 3), value))
+    assert model.n_components_ == 1
+    np.testing.assert_allclose(model.components_, value)
+
+
 def test_data_that_cannot_be_used_are_errors_that_say_so(table):
     model = KFeatures(2)
     with pytest.raises(ValueError, match=r"X\[3, 1\] = nan"):
         model.fit(np.where(np.arange(12).reshape(6, 2) == 7, np.nan, 1.0))
     with pytest.raises(ValueError, match="Rescale the data"):
         model.fit(np.full((4, 2), 1e200))
+    with pytest.raises(ValueError, match=r"too far from the origin.*base='intercept'"):
+        model.fit(table + 1e8)
     with pytest.raises(ValueError, match="sample_weight"):
         model.fit(table, sample_weight=np.ones(3))
     with pytest.raises(ValueError, match=r"Z has 5 columns, but there are 2"):

@@ -30,6 +30,8 @@ from kfree.rows import set_span_threads
 _ROWS = ("exact", "coordinate")
 #: Restarts for each number of features where a price is chosen.
 _SURVEY = 3
+#: Share of the sum of squares about the mean below which rounding decides, and below which rows are equal.
+_FAR, _EQUAL = 1e-12, 1e-28
 
 
 class FeaturePath(NamedTuple):
@@ -261,13 +263,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             X = X - shift
         with np.errstate(over="ignore", under="ignore"):
             full = Table(X, weight, intercept=intercept)
-        values = X.data if sp.issparse(X) else X
-        largest = float(np.abs(values).max(initial=0.0))
-        if not np.isfinite(full.total) or (largest > 0 and full.total < 1e-290):
-            raise ValueError(
-                f"The sum of squares of X (largest entry {largest:g}, weights included) is {full.total:g}, which "
-                "float64 cannot work with. Rescale the data; lam scales with their square."
-            )
+        _check_arithmetic(full)
         # given means may leave the space of the rows, so they are used in the user's columns
         reduced = X if isinstance(self.init, tuple) else reduce_columns(X)
         table = full if reduced is X else Table(reduced, weight, intercept=intercept)
@@ -391,6 +387,24 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 stacklevel=3,
             )
         warn_unfinished(self, budget, f"Features still change after max_iter={self.max_iter} passes (raise max_iter)")
+
+
+def _check_arithmetic(table: Table) -> None:
+    """Sums of squares that float64 holds, and in which the differences between rows are not lost."""
+    X = table.X
+    largest = float(np.abs(X.data if table.sparse else X).max(initial=0.0))
+    if not np.isfinite(table.total) or (largest > 0 and table.total < 1e-290):
+        raise ValueError(
+            f"The sum of squares of X (largest entry {largest:g}, weights included) is {table.total:g}, which "
+            "float64 cannot work with. Rescale the data; lam scales with their square."
+        )
+    # rows that are equal but for rounding are not meant: one mean is all they have
+    if not table.sparse and _EQUAL * table.total < table.spread < _FAR * table.total:
+        raise ValueError(
+            f"The rows are too far from the origin for what they differ by: {table.spread:.3g} of their sum of squares "
+            f"{table.total:.3g} is about their mean, and less than {_FAR:g} of it is lost to rounding. Subtract the "
+            "mean, or use base='intercept', which does."
+        )
 
 
 def _in_turn(function: Callable[..., Any], arguments: list[tuple[Any, ...]], budget: Budget) -> list[Any]:
