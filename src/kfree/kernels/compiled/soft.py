@@ -52,17 +52,25 @@ def soft_words(ratio, rows, indptr, first, last, share, total):  # noqa: D103
             row[p] += sums[p]
 
 
+@njit(nogil=True, cache=True, fastmath={"nnan"})
+def _first_of_largest(largest, place):
+    """The place of the largest, the lowest of equals; without branches, which could not be foreseen."""
+    best, arg = largest[0], np.int32(2**31 - 1)
+    for c in range(1, LANES):
+        best = largest[c] if largest[c] > best else best
+    for c in range(LANES):
+        here = place[c] if largest[c] == best else np.int32(2**31 - 1)
+        arg = here if here < arg else arg
+    return arg
+
+
 @njit(nogil=True, cache=True)
 def likeliest(rows, indptr, cells, topics, share, labels):  # noqa: D103
     largest, place = np.empty(LANES, np.float32), np.empty(LANES, np.int32)
     for w in range(topics.shape[0]):
         for k in range(indptr[w], indptr[w + 1]):
             largest_in_lanes(topics, w, share, np.int64(rows[k]), largest, place)  # type: ignore[call-arg]
-            best, arg = largest[0], place[0]
-            for c in range(1, LANES):
-                if largest[c] > best or (largest[c] == best and place[c] < arg):  # a tie goes to the lower index
-                    best, arg = largest[c], place[c]
-            labels[cells[k]] = arg
+            labels[cells[k]] = _first_of_largest(largest, place)
 
 
 @njit(nogil=True, cache=True)
