@@ -10,7 +10,7 @@ from kfree.rows import Documents
 from kfree.rows.documents import Block
 
 #: Closing passes.
-PASSES = 14
+PASSES = 20
 #: How far beyond its result a pass goes on: about halves the passes that are needed.
 BEYOND = 1.0
 #: Growth of the burstiness from 0 to 1 with the ratio of tokens that come after the first to those expected.

@@ -65,9 +65,7 @@ def count(documents: Documents, labels: Array, G: int, base: Array) -> Counts:
 def topic_costs(words: Array, pseudo: Array) -> Array:
     """h_p: what the words of each topic cost, (G,)."""
     eta = pseudo.sum()
-    topic, word = np.nonzero(words)  # a word that is not there costs nothing
-    alone, together = pseudo[word], words[topic, word]
-    own = np.bincount(topic, weights=entropic(together + alone) - entropic(alone), minlength=len(words))
+    own = (entropic(words + pseudo) - entropic(pseudo)).sum(axis=1)
     return entropic(words.sum(axis=1) + eta) - entropic(eta) - own
 
 

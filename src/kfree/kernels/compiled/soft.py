@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from kfree.kernels.compiled.lanes import LANES, add_four_rows, add_to_four_rows, four_products, largest_in_lanes
+from kfree.kernels.compiled.lanes import add_four_rows, add_to_four_rows, first_of_largest, four_products
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -52,25 +52,11 @@ def soft_words(ratio, rows, indptr, first, last, share, total):  # noqa: D103
             row[p] += sums[p]
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan"})
-def _first_of_largest(largest, place):
-    """The place of the largest, the lowest of equals; without branches, which could not be foreseen."""
-    best, arg = largest[0], np.int32(2**31 - 1)
-    for c in range(1, LANES):
-        best = largest[c] if largest[c] > best else best
-    for c in range(LANES):
-        here = place[c] if largest[c] == best else np.int32(2**31 - 1)
-        arg = here if here < arg else arg
-    return arg
-
-
 @njit(nogil=True, cache=True)
 def likeliest(rows, indptr, cells, topics, share, labels):  # noqa: D103
-    largest, place = np.empty(LANES, np.float32), np.empty(LANES, np.int32)
     for w in range(topics.shape[0]):
         for k in range(indptr[w], indptr[w + 1]):
-            largest_in_lanes(topics, w, share, np.int64(rows[k]), largest, place)  # type: ignore[call-arg]
-            labels[cells[k]] = _first_of_largest(largest, place)
+            labels[cells[k]] = first_of_largest(topics, w, share, np.int64(rows[k]))  # type: ignore[call-arg]
 
 
 @njit(nogil=True, cache=True)
