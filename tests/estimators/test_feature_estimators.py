@@ -125,6 +125,7 @@ def test_long_tables_are_searched_on_a_sample(monkeypatch):
         assert model.n_components_ == 4
         assert model.inertia_ == pytest.approx(3000 * 12 * 0.04, rel=0.05)
         assert_array_equal(model.transform(X), model.Z_)
+        assert clone(model).fit(X, sample_weight=rng.integers(1, 4, size=3000)).n_components_ == 4
 
 
 def test_wide_sparse_rows_are_searched_without_being_made_dense(monkeypatch):

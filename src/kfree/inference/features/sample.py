@@ -32,12 +32,17 @@ class Sample(NamedTuple):
 
 
 def draw_sample(table: Table, rng: np.random.Generator) -> Sample | None:
-    """Rows to search with, drawn without regard to weights; None if the table is short."""
+    """Rows to search with; None if the table is short. A row of weight w is drawn as often as w rows would be."""
     limit = max(LEAST_ROWS, min(SAMPLE_ROWS, SAMPLE_ENTRIES // max(table.p, 1)))
     if table.n <= limit or table.n * table.p <= SAMPLE_ENTRIES:
         return None
-    rows = np.sort(rng.choice(table.n, limit, replace=False))
-    stored = table.take(rows)
+    if table.weight.min() == table.weight.max():
+        rows = np.sort(rng.choice(table.n, limit, replace=False))
+        stored = table.take(rows)
+    else:
+        times = rng.multinomial(limit, table.weight / table.mass)
+        rows = np.flatnonzero(times)
+        stored = table.take(rows, times[rows].astype(np.float64))
     if not stored.sparse:
         return Sample(rows, stored, stored)
     weight = stored.weight if stored.weighted else np.empty(0)

@@ -25,7 +25,9 @@ def near_pairs(documents: Documents, soft: Soft, prior: Prior) -> Array:
         part = root[span, :G]
         return (part.T @ part).astype(np.float64)
 
-    likeness = sum(documents.each(of_words, documents.word_spans, float(root.size) * G / 8))
+    likeness = np.zeros((G, G))
+    for part in documents.each(of_words, documents.word_spans, float(root.size) * G / 8):
+        likeness += part
     np.fill_diagonal(likeness, -np.inf)
     near = np.argsort(-likeness, axis=1, kind="stable")[:, : min(NEAREST, G - 1)]
     pairs = np.stack([np.repeat(np.arange(G), near.shape[1]), near.ravel()], axis=1)
