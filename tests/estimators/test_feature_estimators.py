@@ -13,9 +13,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import kfree.inference.features.fit as fit_module
 import kfree.inference.features.moves as moves_module
 import kfree.inference.features.reduce as reduce_module
+import kfree.inference.features.sample as sample_module
 from feature_twins import all_rows, draw_features, inertia
 from kfree import BPMeans, KFeatures, StepwiseKFeatures, lam_for_n_components
 
@@ -119,12 +119,34 @@ def test_long_tables_are_searched_on_a_sample(monkeypatch):
     rng = np.random.default_rng(0)
     A = 3 * rng.normal(size=(4, 12))
     X = rng.integers(2, size=(3000, 4)) @ A + 0.2 * rng.normal(size=(3000, 12))
-    monkeypatch.setattr(fit_module, "SAMPLE_ENTRIES", 6000)
+    monkeypatch.setattr(sample_module, "SAMPLE_ENTRIES", 6000)
     for model in (KFeatures(4, n_init=3), BPMeans(1000.0, n_init=3), StepwiseKFeatures(1000.0, n_init=2)):
         model.fit(X)
         assert model.n_components_ == 4
         assert model.inertia_ == pytest.approx(3000 * 12 * 0.04, rel=0.05)
         assert_array_equal(model.transform(X), model.Z_)
+        assert clone(model).fit(X, sample_weight=rng.integers(1, 4, size=3000)).n_components_ == 4
+
+
+def test_wide_sparse_rows_are_searched_without_being_made_dense(monkeypatch):
+    rng = np.random.default_rng(0)
+    A = 3 * rng.normal(size=(4, 40)) * (rng.random((4, 40)) < 0.5)
+    X = rng.integers(2, size=(700, 4)) @ A
+    monkeypatch.setattr(sample_module, "SAMPLE_ENTRIES", 6000)
+    dense = KFeatures(4, n_init=3).fit(X)
+    monkeypatch.setattr(reduce_module, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(moves_module, "POLISH_ENTRIES", 0)
+    for model in (KFeatures(4, n_init=3), BPMeans(100.0, n_init=3), StepwiseKFeatures(100.0, n_init=2)):
+        model.fit(sp.csr_array(X))
+        assert model.n_components_ == 4
+        assert model.inertia_ == pytest.approx(dense.inertia_, abs=1e-6)
+        assert_array_equal(model.transform(sp.csr_array(X)), model.Z_)
+
+
+def test_an_allocation_to_start_from_may_be_sparse(table):
+    Z = np.random.default_rng(0).integers(2, size=(len(table), 2))
+    a, b = (KFeatures(2, init=init).fit(table) for init in (Z, sp.csr_array(Z)))
+    assert_array_equal(a.Z_, b.Z_)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=names)
@@ -330,11 +352,22 @@ def test_restarts_are_printed_if_asked(table, capsys):
         (lambda: BPMeans(1.0, max_iter=0), ValueError, "max_iter must be >= 1"),
         (lambda: StepwiseKFeatures(1.0, patience=0), ValueError, "patience must be >= 1"),
         (lambda: StepwiseKFeatures(1.0, max_components=0), ValueError, "max_components must be >= 1"),
+        (lambda: KFeatures(2, n_jobs=0), ValueError, "n_jobs must not be 0"),
+        (lambda: KFeatures(2, verbose="a"), TypeError, "verbose must be an integer"),
+        (lambda: BPMeans(1.0, verbose=None), TypeError, "verbose must be an integer"),
+        (lambda: BPMeans(1.0, shuffle="no"), TypeError, "shuffle must be True or False"),
     ],
 )
 def test_parameters_out_of_range_are_errors_that_say_so(make, error, message):
     with pytest.raises(error, match=message):
         make().fit(np.arange(24.0).reshape(8, 3))
+
+
+@pytest.mark.parametrize("value", [0.1, 1e8, 1e-30])
+def test_equal_rows_have_one_mean_however_far_away(value):
+    model = BPMeans(1e-70).fit(np.full((7, 3), value))
+    assert model.n_components_ == 1
+    np.testing.assert_allclose(model.components_, value)
 
 
 def test_data_that_cannot_be_used_are_errors_that_say_so(table):
@@ -343,6 +376,8 @@ def test_data_that_cannot_be_used_are_errors_that_say_so(table):
         model.fit(np.where(np.arange(12).reshape(6, 2) == 7, np.nan, 1.0))
     with pytest.raises(ValueError, match="Rescale the data"):
         model.fit(np.full((4, 2), 1e200))
+    with pytest.raises(ValueError, match=r"too far from the origin.*base='intercept'"):
+        model.fit(table + 1e8)
     with pytest.raises(ValueError, match="sample_weight"):
         model.fit(table, sample_weight=np.ones(3))
     with pytest.raises(ValueError, match=r"Z has 5 columns, but there are 2"):

@@ -1,10 +1,14 @@
 """What mathematics demands of feature learning."""
 
+import warnings
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from feature_twins import all_rows, draw_features, inertia, least_objective, projected
 from kfree import BPMeans, KFeatures, StepwiseKFeatures
@@ -118,18 +122,25 @@ def test_equal_weights_scale_lam_only(seed, c):
         assert b.objective_ == pytest.approx(c * a.objective_)
 
 
-@settings(max_examples=10)
-@given(SEEDS)
-def test_whole_weights_equal_repeated_rows(seed):
+@settings(max_examples=30)
+@given(SEEDS, st.booleans(), st.booleans())
+def test_whole_weights_equal_repeated_rows(seed, sparse, coarse):
     rng = np.random.default_rng(seed)
-    X, _ = draw_features(rng, n=12)
-    w = rng.integers(1, 4, size=12)
-    a = KFeatures(3, n_init=4).fit(X, sample_weight=w)
-    b = KFeatures(3, n_init=4).fit(np.repeat(X, w, axis=0))
-    Z = np.repeat(a.Z_, w, axis=0)
-    assert projected(np.repeat(X, w, axis=0), Z, np.ones(len(Z))) == pytest.approx(a.inertia_, abs=1e-9)
-    c = KFeatures(3, init=Z).fit(np.repeat(X, w, axis=0))
-    assert min(b.inertia_, c.inertia_) <= a.inertia_ + 1e-9
+    X, _ = draw_features(rng, n=10)
+    X = np.round(X / 4) if coarse else X  # copies among the rows themselves
+    w = rng.integers(0, 4, size=10)
+    w[0] = 1
+    R, lam = np.repeat(X, w, axis=0), float(rng.choice([0.5, 4.0, 40.0]))
+    models = (KFeatures(3, n_init=3), BPMeans(lam, n_init=2), StepwiseKFeatures(lam, n_init=1), BPMeans(n_init=1))
+    for model in (*models, KFeatures(2, n_init=2, base="intercept")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            a = clone(model).fit(sp.csr_array(X) if sparse else X, sample_weight=w)
+            b = clone(model).fit(sp.csr_array(R) if sparse else R)
+        assert a.objective_ == b.objective_
+        assert a.n_components_ == b.n_components_
+        assert_array_equal(a.components_, b.components_)
+        assert_array_equal(np.repeat(a.Z_, w, axis=0), b.Z_)
 
 
 @given(SEEDS, st.sampled_from(ALGORITHMS))

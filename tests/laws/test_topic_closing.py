@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from kfree.inference.loop import Budget
-from kfree.inference.topics.closing import burstiness, close, closing_pass
+from kfree.inference.topics.closing import PASSES, burstiness, close, closing_pass
 from kfree.inference.topics.soft import Prior, Soft, soft_pass
 from kfree.rows import Documents
 from topic_data import NONE, planted, random_documents, random_soft, table_of, tiny
@@ -101,6 +101,6 @@ def test_closing_keeps_every_token_and_whole_weights_are_copies(seed):
     assert_allclose(one.words, other.words, rtol=1e-4, atol=1e-5)
     assert_allclose(one.documents[copies], other.documents, rtol=1e-4, atol=1e-5)
     closed, passes = close(weighted, soft, prior, Budget())
-    assert passes == 20
+    assert passes == PASSES
     assert_allclose(closed.documents.sum(axis=1), documents.length, rtol=1e-4)
     assert_allclose(closed.words.sum(axis=1), weighted.word_totals, rtol=1e-4)

@@ -72,10 +72,12 @@ def test_the_likeliest_topic_equals_its_twin_ties_included(seed, G, ties):
     topics, share = padded(rng, documents.p, G), padded(rng, documents.n, G)
     if ties:
         topics, share = np.ceil(topics), np.ceil(2 * share)
-    inputs = (documents.indices, documents.indptr, 0, documents.n, topics, share)
-    (mine, _), (theirs, _) = both("likeliest", inputs, [np.full(documents.data.size, -1, np.int32)])
-    assert_array_equal(mine[0], theirs[0])
-    assert mine[0].size == 0 or mine[0].max() < G
+    for block in documents.blocks:
+        inputs = (block.rows, block.indptr, block.cells, topics, share)
+        (mine, _), (theirs, _) = both("likeliest", inputs, [np.full(documents.data.size, -1, np.int32)])
+        assert_array_equal(mine[0], theirs[0])
+        found = mine[0][documents.indptr[block.documents.start] : documents.indptr[block.documents.stop]]
+        assert ((found >= 0) & (found < G)).all()
 
 
 @given(SEEDS, st.booleans(), st.sampled_from([0.0, 0.4, 1.0]))
@@ -97,11 +99,29 @@ def test_counts_and_changes_by_merges_equal_their_twins(seed, weighted, mix):
 def test_gains_of_seeds_equal_their_twin(seed):
     rng = np.random.default_rng(seed)
     documents = random_documents(rng)
-    words, starts = rng.integers(0, documents.p, 7), np.array([0, 3, 3, 7])
-    for block in documents.blocks:
-        inputs = (block.data, block.rows, block.indptr, words, rng.random(7), starts)
-        (mine, _), (theirs, _) = both("gain_of_seeds", inputs, [np.zeros((3, documents.n))])
-        assert_allclose(mine[0], theirs[0], rtol=1e-6)
+    inputs = (*documents.cells, 0, documents.n, rng.random((documents.p, 8)).astype(np.float32))
+    (mine, _), (theirs, _) = both("gain_of_seeds", inputs, [np.zeros((documents.n, 8), np.float32)])
+    assert_allclose(mine[0], theirs[0], rtol=1e-5)
+
+
+@given(SEEDS, st.sampled_from([1, 3, 16, 17, 40]), st.sampled_from([None, 0.0, 0.37, 1.6]))
+def test_powers_of_rows_equal_their_twin(seed, G, power):
+    rng = np.random.default_rng(seed)
+    counts, factor, column = padded(rng, 9, G), padded(rng, 1, G)[0], padded(rng, 1, G)[0]
+    counts[rng.random(counts.shape) < 0.2] = 0.0
+    own = (rng.random(9) * 10.0 ** rng.integers(-12, 4, size=9)).astype(np.float32)
+    inputs = (counts * np.float32(1e3), 1, 9, factor, own, column, None if power is None else np.float32(power))
+    (mine, _), (theirs, _) = both("raise_rows", inputs, [np.zeros_like(counts), np.zeros(9)])
+    assert_allclose(mine[0], theirs[0], rtol=1e-5)
+    assert_allclose(mine[1], theirs[1], rtol=1e-5, atol=1e-4)
+    assert not mine[0][:, G:].any()
+
+
+@given(SEEDS)
+def test_sums_of_columns_equal_their_twin(seed):
+    table = padded(np.random.default_rng(seed), 9, 5)
+    (mine, _), (theirs, _) = both("add_columns", (table, 2, 9), [np.ones(5)])
+    assert_allclose(mine[0], theirs[0], rtol=1e-12)
 
 
 @given(SEEDS, st.sampled_from([0.3, 1.0]), st.sampled_from([0.0, 0.5, 3.0]))

@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._checks import check_choice, check_number, works_on_sparse
+from kfree.estimators._checks import check_choice, check_number, check_verbose, works_on_sparse
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._model import Model, Problem
 from kfree.estimators._sklearn import check_table
@@ -86,7 +86,7 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
 
     def _reporter(self):
-        if not self.verbose:
+        if not check_verbose(self.verbose):
             return None
 
         def report(phase: str, count: int, info: Info) -> None:

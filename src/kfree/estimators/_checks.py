@@ -44,6 +44,21 @@ def check_number(
         raise ValueError(f"{name} must be {bound}, got {value!r}. {hint}".rstrip())
 
 
+def check_verbose(value: Any) -> int:
+    """How much is printed: False or 0 nothing."""
+    if isinstance(value, bool | np.bool_):
+        return int(value)
+    check_number("verbose", value, least=0, integer=True, hint="0 is silent.")
+    return int(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """A parameter that is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {type(value).__name__} {value!r}.")
+    return bool(value)
+
+
 def check_finite(X: Any) -> None:
     """No NaN, no infinity; the message says how many and where the first one is."""
     values = X.data if sp.issparse(X) else X
@@ -127,7 +142,7 @@ def check_weight(sample_weight: Any, n: int) -> Array:
     if not np.isfinite(weight.sum()):
         raise ValueError("The sum of sample_weight overflows. Divide the weights by their largest.")
     if weight.sum() == 0:
-        raise ValueError("sample_weight is zero for every row: there is nothing to cluster. Give some row a weight.")
+        raise ValueError("sample_weight is zero for every row: there is nothing to fit. Give some row a weight.")
     return weight
 
 

@@ -11,11 +11,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from kfree.estimators._checks import check_choice, check_number, check_weight
+from kfree.estimators._checks import check_choice, check_number, check_verbose, check_weight
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._sklearn import check_table
 from kfree.families import Array
 from kfree.inference.features.canonical import canonical, display_order
+from kfree.inference.features.copies import merge_copies
 from kfree.inference.features.fit import Plan, Spread
 from kfree.inference.features.model import Means, explicit_inertia, solve
 from kfree.inference.features.path import Choice, Path, Stepper, choose_lam, survey, windows
@@ -29,6 +30,8 @@ from kfree.rows import set_span_threads
 _ROWS = ("exact", "coordinate")
 #: Restarts for each number of features where a price is chosen.
 _SURVEY = 3
+#: Share of the sum of squares about the mean below which rounding decides, and below which rows are equal.
+_FAR, _EQUAL = 1e-12, 1e-28
 
 
 class FeaturePath(NamedTuple):
@@ -70,6 +73,8 @@ class Prepared(NamedTuple):
     table: Table  # in as few columns as possible, for the search
     full: Table  # in the user's columns
     active: Array  # (n,) bool, rows with a positive weight
+    weight: Array  # of the active rows, (0,) for ones
+    place: Array  # rows of the tables that the active rows are
     idle: Any  # rows without weight
     shift: Array  # (p,) what was subtracted from the rows, with an intercept
     dtype: Any  # of the published means
@@ -168,7 +173,8 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         If some feature is in all rows (a base), any other one may be complemented: removed from the rows that have
         it and given to those that have not, its mean subtracted instead of added. A pair of features of which each
         row has exactly one is a base and a feature. This makes a base from such a pair, complements features that
-        more than half of the rows have, and orders by counts. ``transform`` then works with the new means.
+        more than half of the rows have, and orders by the weight of their rows. ``transform`` then works with the new
+        means.
 
         Returns
         -------
@@ -176,8 +182,8 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self)
         means = Means(self.components_.astype(np.float64), self.intercept_.astype(np.float64))
-        fixed = self._intercept
-        Z, means = canonical(self.Z_[self._active], means, fixed)
+        weight = self._weight if self._weight.size else np.ones(int(self._active.sum()))
+        Z, means = canonical(self.Z_[self._active], weight, means, self._intercept)
         self.components_ = means.A.astype(self.components_.dtype)
         self.intercept_ = means.base.astype(self.components_.dtype)
         whole = np.zeros_like(self.Z_)
@@ -220,6 +226,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             check_number("max_time", self.max_time, least=0.0)
         if self.n_jobs is not None:
             check_number("n_jobs", self.n_jobs, integer=True)
+            if self.n_jobs == 0:
+                raise ValueError("n_jobs must not be 0. Pass a number of restarts at a time, or -1 for all cores.")
+        check_verbose(self.verbose)
 
     def _check_lam(self, lam: Any) -> float | None:
         """The price, None for "auto"."""
@@ -244,6 +253,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             X = X.astype(np.float64)
         if not sp.issparse(X):
             X = np.ascontiguousarray(X)
+        given, place = weight, np.arange(X.shape[0])
+        if self.algorithm == "extended" and isinstance(self.init, str):
+            X, weight, place = merge_copies(X, weight)
         intercept = isinstance(self.base, str) and self.base == "intercept"
         dtype, shift = np.float32 if X.dtype == np.float32 else np.float64, np.zeros(X.shape[1])
         if intercept and not sp.issparse(X):  # features do not see the offset, and neither should rounding
@@ -251,17 +263,11 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             X = X - shift
         with np.errstate(over="ignore", under="ignore"):
             full = Table(X, weight, intercept=intercept)
-        values = X.data if sp.issparse(X) else X
-        largest = float(np.abs(values).max(initial=0.0))
-        if not np.isfinite(full.total) or (largest > 0 and full.total < 1e-290):
-            raise ValueError(
-                f"The sum of squares of X (largest entry {largest:g}, weights included) is {full.total:g}, which "
-                "float64 cannot work with. Rescale the data; lam scales with their square."
-            )
+        _check_arithmetic(full)
         # given means may leave the space of the rows, so they are used in the user's columns
         reduced = X if isinstance(self.init, tuple) else reduce_columns(X)
         table = full if reduced is X else Table(reduced, weight, intercept=intercept)
-        return Prepared(table, full, active, idle, shift, dtype)
+        return Prepared(table, full, active, given, place, idle, shift, dtype)
 
     def _start(self, X: Prepared, K: int | None) -> tuple[Array, Array | None] | None:
         """The allocation (and means) to start from, None to draw them."""
@@ -271,7 +277,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if isinstance(self.init, tuple) and len(self.init) != 2:
             raise ValueError(f"init is a tuple of {len(self.init)}; pass Z, or the two arrays (Z, A).")
         Z, A = self.init if isinstance(self.init, tuple) else (self.init, None)
-        Z = np.asarray(Z)
+        Z = Z.toarray() if sp.issparse(Z) else np.asarray(Z)
         if Z.ndim != 2 or Z.shape[0] != X.active.size:
             raise ValueError(f"init has shape {Z.shape}, but X has {X.active.size} rows. Pass Z (n, K) or (Z, A).")
         if not np.isin(Z, (0, 1)).all():
@@ -338,9 +344,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _publish(self, X: Prepared, run: Run, lam: float | None) -> None:
         """Write every fitted attribute, once."""
         Z = run.state.Z
-        Z = np.ascontiguousarray(Z[:, display_order(Z)])
+        Z = np.ascontiguousarray(Z[:, display_order(Z, X.full.weight)])
         means = solve(X.full, Z).means
-        self._intercept, self._active, self._idle = X.full.intercept, X.active, X.idle
+        self._intercept, self._active, self._idle, self._weight = X.full.intercept, X.active, X.idle, X.weight
         self.components_, self.intercept_ = means.A.astype(X.dtype), (means.base + X.shift).astype(X.dtype)
         published = Means(self.components_.astype(float), self.intercept_.astype(float) - X.shift)
         self.inertia_ = explicit_inertia(X.full, Z, published)
@@ -350,7 +356,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.explained_ = 1.0 - self.inertia_ / X.full.total if X.full.total > 0 else 1.0
         self.n_iter_, self.converged_ = max(1, len(run.trace)), bool(run.converged)
         whole = np.zeros((X.active.size, self.n_components_), np.uint8)
-        whole[X.active] = Z
+        whole[X.active] = Z[X.place]
         if not X.active.all():
             whole[~X.active] = self._allocate(self._idle)[0]
         self.Z_, self.counts_ = whole, whole.sum(axis=0, dtype=np.int64)
@@ -381,6 +387,24 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 stacklevel=3,
             )
         warn_unfinished(self, budget, f"Features still change after max_iter={self.max_iter} passes (raise max_iter)")
+
+
+def _check_arithmetic(table: Table) -> None:
+    """Sums of squares that float64 holds, and in which the differences between rows are not lost."""
+    X = table.X
+    largest = float(np.abs(X.data if table.sparse else X).max(initial=0.0))
+    if not np.isfinite(table.total) or (largest > 0 and table.total < 1e-290):
+        raise ValueError(
+            f"The sum of squares of X (largest entry {largest:g}, weights included) is {table.total:g}, which "
+            "float64 cannot work with. Rescale the data; lam scales with their square."
+        )
+    # rows that are equal but for rounding are not meant: one mean is all they have
+    if not table.sparse and _EQUAL * table.total < table.spread < _FAR * table.total:
+        raise ValueError(
+            f"The rows are too far from the origin for what they differ by: {table.spread:.3g} of their sum of squares "
+            f"{table.total:.3g} is about their mean, and less than {_FAR:g} of it is lost to rounding. Subtract the "
+            "mean, or use base='intercept', which does."
+        )
 
 
 def _in_turn(function: Callable[..., Any], arguments: list[tuple[Any, ...]], budget: Budget) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kfree.estimators._checks import check_choice, check_number
+from kfree.estimators._checks import check_choice, check_flag, check_number
 from kfree.estimators._features import _ROWS, BinaryFeatures
 from kfree.estimators._sklearn import check_plain_table
 from kfree.inference.features.fit import Fitted, fit_priced
@@ -60,7 +60,7 @@ class BPMeans(BinaryFeatures):
     intercept_ : array (p,)
         Zeros unless ``base="intercept"``.
     Z_ : array (n, K), uint8
-        Which row has which feature; columns by decreasing count, linearly independent.
+        Which row has which feature; columns by decreasing weight of their rows, linearly independent.
     n_components_ : int
         K, which may be 0.
     counts_ : array (K,)
@@ -155,8 +155,9 @@ class BPMeans(BinaryFeatures):
         self._check_common(("extended", "paper", "collapsed"))
         row = check_choice("row", self.row, ("auto", *_ROWS))
         row = row if row != "auto" else "coordinate" if self.algorithm == "paper" else "exact"
+        shuffle = check_flag("shuffle", self.shuffle)
         prepared = self._prepare(X, sample_weight)
-        plan = self._plan(prepared, algorithm=self.algorithm, row=row, shuffle=bool(self.shuffle))
+        plan = self._plan(prepared, algorithm=self.algorithm, row=row, shuffle=shuffle)
         (seed, first), budget = self._seed().spawn(2), self._budget()
         seeds = seed.spawn(plan.n_init + 1)
         path, choice, known = None, None, None

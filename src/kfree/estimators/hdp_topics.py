@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._checks import check_choice, check_number
+from kfree.estimators._checks import check_choice, check_number, check_verbose
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._topics import (
     Known,
@@ -406,7 +406,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return names
 
     def _reporter(self):
-        if not self.verbose:
+        if not check_verbose(self.verbose):
             return None
 
         def report(phase: str, count: int, info: Info) -> None:

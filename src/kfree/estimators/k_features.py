@@ -51,7 +51,7 @@ class KFeatures(BinaryFeatures):
     intercept_ : array (p,)
         Zeros unless ``base="intercept"``.
     Z_ : array (n, K), uint8
-        Which row has which feature; columns by decreasing count.
+        Which row has which feature; columns by decreasing weight of their rows.
     n_components_ : int
         K.
     counts_ : array (K,)

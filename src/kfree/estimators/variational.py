@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._accelerate import ACCELERATE, EXPAND, FINAL, Acceleration
-from kfree.estimators._checks import check_choice, check_number, check_weight
+from kfree.estimators._checks import check_choice, check_number, check_verbose, check_weight
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._mixture import Model, Problem, check_concentration
 from kfree.estimators._sklearn import check_table
@@ -340,7 +340,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
 
     def _reporter(self):
-        if not self.verbose:
+        if not check_verbose(self.verbose):
             return None
 
         def report(phase: str, count: int, info: Info) -> None:

@@ -29,6 +29,7 @@ class Block(NamedTuple):
     data: Array  # (m,) float32, tokens
     rows: Array  # (m,) int32, documents, ascending within a word
     indptr: Array  # (V + 1,)
+    cells: Array  # (m,) where each lies in the whole table
 
 
 class Documents:
@@ -74,15 +75,20 @@ class Documents:
         """Cells word by word; the partition depends on the table alone, so sums are added in a fixed order."""
         mean = max(1.0, self.data.size / max(self.n, 1))
         size = max(_BLOCK, int(_CELLS_A_WORD * self.p / mean))
-        parts = [slice(start, min(start + size, self.n)) for start in range(0, self.n, size)]
+        count = -(-self.n // size)
+        count += count % 2 if count > 2 else 0  # of about as many cells each, for two threads, four, ...
+        edges = np.searchsorted(self.indptr, np.linspace(0, self.indptr[-1], count + 1)[1:-1])
+        parts = [slice(a, b) for a, b in pairwise([0, *edges.tolist(), self.n]) if b > a]
         return [self._block(part) for part in parts]
 
     def _block(self, part: slice) -> Block:
         first, last = self.indptr[part.start], self.indptr[part.stop]
-        words = self.indices[first:last]
-        order = np.argsort(words, kind="stable")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(words, minlength=self.p))])
-        return Block(part, self.data[first:last][order].astype(np.float32), self.owner[first:last][order], indptr)
+        starts, cells = self.indptr[part.start : part.stop + 1] - first, np.arange(first, last)
+        by_word = sp.csr_matrix(
+            (cells, self.indices[first:last], starts), shape=(part.stop - part.start, self.p)
+        ).tocsc()
+        rows, tokens = (by_word.indices + part.start).astype(np.int32), self.data[by_word.data].astype(np.float32)
+        return Block(part, tokens, rows, by_word.indptr.astype(np.int64), by_word.data)
 
     @cached_property
     def document_spans(self) -> list[slice]:

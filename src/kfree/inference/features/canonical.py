@@ -6,15 +6,15 @@ from kfree.families import Array
 from kfree.inference.features.model import Means
 
 
-def display_order(Z: Array) -> Array:
-    """Columns by decreasing count, then lexicographically (a column with an earlier row first)."""
+def display_order(Z: Array, weight: Array) -> Array:
+    """Columns by decreasing weight of their rows, then lexicographically (a column with an earlier row first)."""
     if not Z.shape[1]:
         return np.zeros(0, np.intp)
     packed = np.packbits(Z, axis=0)  # bytes compare as the bits do
     keys = [packed[:, k].tobytes() for k in range(Z.shape[1])]
-    count = Z.sum(axis=0, dtype=np.int64)
+    mass = weight @ Z
     order = sorted(range(Z.shape[1]), key=lambda k: keys[k], reverse=True)
-    return np.array(sorted(order, key=lambda k: -count[k]), np.intp)
+    return np.array(sorted(order, key=lambda k: -mass[k]), np.intp)
 
 
 def _complementary(Z: Array) -> tuple[int, int] | None:
@@ -27,8 +27,9 @@ def _complementary(Z: Array) -> tuple[int, int] | None:
     return None
 
 
-def canonical(Z: Array, means: Means, intercept: bool) -> tuple[Array, Means]:
+def canonical(Z: Array, weight: Array, means: Means, intercept: bool) -> tuple[Array, Means]:
     """An equivalent allocation and its means; ``base + Z A`` stays the same."""
+    half = weight.sum() / 2
     Z, A, base = Z.copy(), means.A.copy(), means.base.copy()
     anchor = -1  # the column that all rows have; the intercept does as well
     if not intercept:
@@ -45,13 +46,13 @@ def canonical(Z: Array, means: Means, intercept: bool) -> tuple[Array, Means]:
         for k in range(Z.shape[1]):
             if k == anchor:
                 continue
-            share = 2 * int(Z[:, k].sum(dtype=np.int64)) - len(Z)
-            if share > 0 or (share == 0 and Z[0, k]):
+            mass = weight @ Z[:, k]
+            if mass > half or (mass == half and Z[0, k]):
                 Z[:, k] = 1 - Z[:, k]
                 if intercept:
                     base += A[k]
                 else:
                     A[anchor] += A[k]
                 A[k] = -A[k]
-    order = display_order(Z)
+    order = display_order(Z, weight)
     return np.ascontiguousarray(Z[:, order]), Means(A[order], base)

@@ -13,12 +13,11 @@ from kfree.inference.features.model import Means, State, empty_state, settle, se
 from kfree.inference.features.moves import Search, chain, close, improve, with_seed
 from kfree.inference.features.refine import Run, refine
 from kfree.inference.features.rows import MOST_EXHAUSTIVE, Rule, allocate
+from kfree.inference.features.sample import Sample, draw_sample
 from kfree.inference.features.seed import Seeding, seed_fixed, seed_greedy
 from kfree.inference.features.table import Table
 from kfree.inference.loop import Budget
 
-#: Rows and entries above which moves are tried on a sample first, and the least rows of that.
-SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_ROWS = 1024, 200_000, 512
 #: Nodes of the sphere decoder while moves are tried; what they end in is settled with all that were asked for.
 SEARCH_NODES = 500
 #: Objectives that differ by less than this share of the sum of squares are equal.
@@ -75,14 +74,6 @@ def base_of(table: Table, plan: Plan, K: int, turn: int) -> bool:
     return K >= 2 or bool(table.mass * (mean @ mean) > 1e-8 * table.total)
 
 
-def sample_rows(table: Table, rng: np.random.Generator) -> Array | None:
-    """Rows to search with, drawn without regard to weights; None if the table is short."""
-    limit = max(LEAST_ROWS, min(SAMPLE_ROWS, SAMPLE_ENTRIES // max(table.p, 1)))
-    if table.n <= limit or table.n * table.p <= SAMPLE_ENTRIES:
-        return None
-    return np.sort(rng.choice(table.n, limit, replace=False))
-
-
 def _timed(search: Search, budget: Budget, call: Callable[[], Run]) -> tuple[Run, Restart]:
     start = perf_counter()
     run = call()
@@ -93,7 +84,14 @@ def _timed(search: Search, budget: Budget, call: Callable[[], Run]) -> tuple[Run
     return found
 
 
-def _rescued(table: Table, plan: Plan, budget: Budget, nothing: Callable[[], State]) -> Fitted:
+def _sample_for(table: Table, plan: Plan, seed: np.random.SeedSequence) -> Sample | None:
+    """The rows to search with, None for all."""
+    if plan.algorithm != "extended" or plan.start is not None:
+        return None
+    return draw_sample(table, np.random.default_rng(seed))
+
+
+def _rescued(table: Table, sample: Sample | None, plan: Plan, budget: Budget, nothing: Callable[[], State]) -> Fitted:
     """The best restart that had ended when the user interrupted; ``nothing`` makes a state if there is none."""
     budget.interrupted = True
     found: list[tuple[Run, Restart]] = list(budget.best or [])
@@ -101,8 +99,8 @@ def _rescued(table: Table, plan: Plan, budget: Budget, nothing: Callable[[], Sta
         state = nothing()
         return Fitted(Run(state, [state.inertia], False), [])
     run = min(found, key=lambda some: some[1].objective)[0]
-    if run.state.Z.shape[0] != table.n:  # of a sample
-        state = settle(table, allocate(table, run.state.means, plan.search().rule)[0])
+    if sample is not None:
+        state = settle(table, allocate(table, sample.means(run.state), plan.search().rule)[0])
         run = Run(state, [state.inertia], False)
     return Fitted(run._replace(converged=False), [restart for _, restart in found])
 
@@ -232,14 +230,16 @@ def fit_fixed(
         return settle_with_reseeds(table, Z)
 
     budget.best = []
+    sample = _sample_for(table, plan, seeds[-1])
     try:
-        return _fit_fixed(table, K, plan, seeds, warm, spread, budget)
+        return _fit_fixed(table, sample, K, plan, seeds, warm, spread, budget)
     except KeyboardInterrupt:
-        return _rescued(table, plan, budget, nothing)
+        return _rescued(table, sample, plan, budget, nothing)
 
 
 def _fit_fixed(
     table: Table,
+    sample: Sample | None,
     K: int,
     plan: Plan,
     seeds: list[np.random.SeedSequence],
@@ -247,11 +247,8 @@ def _fit_fixed(
     spread: Spread,
     budget: Budget,
 ) -> Fitted:
-    sample = None
-    if plan.algorithm == "extended" and plan.start is None:
-        sample = sample_rows(table, np.random.default_rng(seeds[-1]))
-    small = table if sample is None else table.take(sample)
-    warm_small = warm if warm is None or sample is None else warm._replace(Z=warm.Z[sample])
+    small = table if sample is None else sample.table
+    warm_small = warm if warm is None or sample is None else sample.part(warm)
     arguments: list[tuple[Any, ...]] = [(small, K, plan, i, seed, None, budget) for i, seed in enumerate(seeds[:-1])]
     if warm is not None:
         arguments.append((small, K, plan, 0, seeds[-1], warm_small, budget))
@@ -262,8 +259,9 @@ def _fit_fixed(
         return Fitted(best if plan.algorithm == "paper" else _settled(table, best, plan, budget), restarts)
     whole = []
     for run in _brought(found):
-        Z = allocate(table, run.state.means, plan.search().rule)[0]
-        whole.append(refine(table, Z, run.state.means, plan.rule, plan.max_iter, budget))
+        means = sample.means(run.state)
+        Z = allocate(table, means, plan.search().rule)[0]
+        whole.append(refine(table, Z, means, plan.rule, plan.max_iter, budget))
     if warm is not None:  # on the whole table, so that its inertia never exceeds that of fewer features
         rng = np.random.default_rng(seeds[-1])
         whole.append(refine(table, *with_seed(table, warm, rng), plan.rule, plan.max_iter, budget))
@@ -289,14 +287,16 @@ def fit_priced(
 ) -> Fitted:
     """The best features at a price; ``known`` is a solution to start one more restart from."""
     budget.best = []
+    sample = _sample_for(table, plan, seeds[-1])
     try:
-        return _fit_priced(table, lam, plan, seeds, spread, budget, known)
+        return _fit_priced(table, sample, lam, plan, seeds, spread, budget, known)
     except KeyboardInterrupt:
-        return _rescued(table, plan, budget, lambda: empty_state(table) if known is None else known)
+        return _rescued(table, sample, plan, budget, lambda: empty_state(table) if known is None else known)
 
 
 def _fit_priced(
     table: Table,
+    sample: Sample | None,
     lam: float,
     plan: Plan,
     seeds: list[np.random.SeedSequence],
@@ -304,10 +304,7 @@ def _fit_priced(
     budget: Budget,
     known: State | None,
 ) -> Fitted:
-    sample = None
-    if plan.algorithm == "extended" and plan.start is None:
-        sample = sample_rows(table, np.random.default_rng(seeds[-1]))
-    small = table if sample is None else table.take(sample)
+    small = table if sample is None else sample.table
     price = lam * small.mass / table.mass
     found = spread(priced_restart, [(small, price, plan, i, seed, budget) for i, seed in enumerate(seeds[:-1])])
     restarts = [restart for _, restart in found]
@@ -317,7 +314,7 @@ def _fit_priced(
     if sample is None:
         starts = [_first_best([run for run, _ in found], search, table)]
     else:
-        rows = [allocate(table, run.state.means, plan.search().rule)[0] for run in _brought(found)]
+        rows = [allocate(table, sample.means(run.state), plan.search().rule)[0] for run in _brought(found)]
         starts = [Run(settle(table, Z), [], True) for Z in rows]
     starts += [Run(known, [search.objective(known)], True)] if known is not None else []
     nothing = empty_state(table)

@@ -9,7 +9,7 @@ from kfree.inference.features.bp import run_bp
 from kfree.inference.features.collapsed import run_collapsed
 from kfree.inference.features.model import Means, State, residual_squares, settle, settle_with_reseeds, solve
 from kfree.inference.features.refine import Run, refine
-from kfree.inference.features.rows import Rule
+from kfree.inference.features.rows import MOST_EXHAUSTIVE, Rule
 from kfree.inference.features.seed import Seeding, add_feature
 from kfree.inference.features.table import Table
 from kfree.inference.loop import Budget
@@ -155,11 +155,12 @@ def close(table: Table, run: Run, search: Search, budget: Budget) -> Run:
     """BP-means, its collapsed form and prunes until none helps."""
     while True:
         run = _then(run, run_bp(table, run.state.Z, run.state.means, search.lam, search.rule, search.max_iter, budget))
-        state = run.state
+        before = run.state
         if polishable(table):
-            found = run_collapsed(table, state, search.lam, search.rule, search.max_iter, budget)
-            state, run = found.state, _then(run, found)
-        kept = prune(table, state, search.lam)
-        if kept.K == state.K or budget.spent:
+            run = _then(run, run_collapsed(table, before, search.lam, search.rule, search.max_iter, budget))
+        kept = prune(table, run.state, search.lam)
+        # with many features the collapsed form tries single bits only, and rows may have better combinations again
+        moved = before.K > MOST_EXHAUSTIVE and not np.array_equal(before.Z, run.state.Z)
+        if (kept.K == run.state.K and not moved) or budget.spent:
             return run
         run = _then(run, Run(kept, [search.objective(kept)], run.converged))

@@ -44,3 +44,14 @@ def _row_space(X: Array) -> Array:
     """Orthonormal basis (p, rank) of the rows."""
     _, values, basis = np.linalg.svd(scipy.linalg.qr(X, mode="r")[0][: X.shape[1]], full_matrices=False)
     return basis[values > _RANK * max(values[0], np.finfo(float).tiny)].T
+
+
+def isometric(X: Any) -> Array:
+    """Sparse rows in a dense table of at most as many columns as rows, all products between them kept.
+
+    By the eigenvectors of those products, so what is below 1e-8 of the largest direction is lost: enough to search,
+    and no dense row of the user's columns is ever formed.
+    """
+    values, basis = np.linalg.eigh((X @ X.T).toarray())
+    kept = values > _RANK * max(values[-1], np.finfo(float).tiny)
+    return np.ascontiguousarray(basis[:, kept] * np.sqrt(values[kept]))

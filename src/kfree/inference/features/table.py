@@ -74,10 +74,11 @@ class Table:
         part = self.X[rows]
         return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
 
-    def take(self, rows: Array) -> "Table":
-        """Some rows with their weights, dense."""
-        weight = self.weight[rows] if self.weighted else np.empty(0)
-        return Table(self.dense(rows), weight, intercept=self.intercept)
+    def take(self, rows: Array, weight: Array | None = None) -> "Table":
+        """Some rows with their weights or others, dense if these are; float64."""
+        if weight is None:
+            weight = self.weight[rows] if self.weighted else np.empty(0)
+        return Table(self.X[rows].astype(np.float64, copy=False), weight, intercept=self.intercept)
 
     def products(self, rows: slice, means: Array) -> Array:
         """``X means'`` of some rows."""

@@ -10,6 +10,7 @@ from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.inference.topics.soft import Prior, Soft, shares_and_topics
 from kfree.kernels import kernels
 from kfree.rows import Documents
+from kfree.rows.documents import Block
 
 
 class Charges(NamedTuple):
@@ -45,10 +46,10 @@ def label_cells(documents: Documents, soft: Soft, prior: Prior) -> Array:
     share, topics = shares_and_topics(documents, soft, prior)
     labels = np.empty(documents.data.size, np.int32)
 
-    def of_span(span: slice) -> None:
-        kernels().likeliest(documents.indices, documents.indptr, span.start, span.stop, topics, share, labels)
+    def of_block(block: Block) -> None:
+        kernels().likeliest(block.rows, block.indptr, block.cells, topics, share, labels)
 
-    for _ in documents.each(of_span, documents.document_spans, float(labels.size) * topics.shape[1]):
+    for _ in documents.each(of_block, documents.blocks, float(labels.size) * topics.shape[1]):
         pass
     return labels
 

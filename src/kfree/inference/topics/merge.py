@@ -5,7 +5,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.loop import Budget
 from kfree.inference.topics.hard import Charges, Counts, count, entropic, label_cells
-from kfree.inference.topics.soft import Prior, Soft, Step, anneal, topic_means, width_of
+from kfree.inference.topics.soft import Prior, Soft, Step, anneal, topic_powers, width_of
 from kfree.kernels import kernels
 from kfree.rows import Documents
 
@@ -17,11 +17,17 @@ A_ROUND = 0.15
 PASSES = 4
 
 
-def near_pairs(documents: Documents, mean: Array) -> Array:
+def near_pairs(documents: Documents, soft: Soft, prior: Prior) -> Array:
     """Pairs (p < q) of topics one of which is among the nearest of the other by sum_w sqrt(mu_pw mu_qw)."""
-    G = mean.shape[1]
-    root = np.sqrt(mean)
-    likeness = sum(documents.each(lambda s: root[s].T @ root[s], documents.word_spans, float(root.size) * G / 8))
+    G, root = soft.G, topic_powers(documents, soft, prior, 0.5)[0]
+
+    def of_words(span: slice) -> Array:
+        part = root[span, :G]
+        return (part.T @ part).astype(np.float64)
+
+    likeness = np.zeros((G, G))
+    for part in documents.each(of_words, documents.word_spans, float(root.size) * G / 8):
+        likeness += part
     np.fill_diagonal(likeness, -np.inf)
     near = np.argsort(-likeness, axis=1, kind="stable")[:, : min(NEAREST, G - 1)]
     pairs = np.stack([np.repeat(np.arange(G), near.shape[1]), near.ravel()], axis=1)
@@ -95,7 +101,7 @@ def merge_topics(
     while least < soft.G and not budget.spent:
         labels = label_cells(documents, soft, prior)
         counts = count(documents, labels, soft.G, prior.base)
-        pairs = near_pairs(documents, topic_means(soft, prior))
+        pairs = near_pairs(documents, soft, prior)
         pairs = pairs[pairs[:, 1] >= fixed]
         merged = accept(pairs, merge_changes(documents, counts, pairs, charges), soft.G, target)
         if not merged:

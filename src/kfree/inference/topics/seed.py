@@ -12,6 +12,8 @@ from kfree.rows import Documents
 #: Share of the document in its seed topic; the rest is the mean of the corpus.
 SHARE = 0.05
 CANDIDATES = 6
+#: Candidates that the kernel takes at a time.
+MOST = 8
 
 
 def background(documents: Documents) -> Array:
@@ -67,20 +69,18 @@ def _nearest_known(documents: Documents, known: Array) -> Array:
 def _gains(documents: Documents, candidates: Array, mean: Array) -> Array:
     """sum_w n_jw log(seed_w / ((1 - SHARE) mean_w)) for every document and candidate, (C, D)."""
     data, indices, indptr = documents.cells
-    parts = [slice(indptr[j], indptr[j + 1]) for j in candidates]
-    words = np.concatenate([indices[part] for part in parts])
-    x = np.concatenate([data[part] / documents.length[j] for j, part in zip(candidates, parts)])
-    values = np.log1p(SHARE * x / ((1 - SHARE) * mean[words]))
-    starts = np.concatenate([[0], np.cumsum([part.stop - part.start for part in parts])])
-    gain = np.zeros((len(candidates), documents.n))
+    values, gain = np.zeros((documents.p, MOST), np.float32), np.empty((documents.n, MOST), np.float32)
+    for c, j in enumerate(candidates):
+        part = slice(indptr[j], indptr[j + 1])
+        words, x = indices[part], data[part] / documents.length[j]
+        values[words, c] = np.log1p(SHARE * x / ((1 - SHARE) * mean[words]))
 
-    def of_block(block) -> None:
-        kernels().gain_of_seeds(block.data, block.rows, block.indptr, words, values, starts, gain)
+    def of_span(span: slice) -> None:
+        kernels().gain_of_seeds(*documents.cells, span.start, span.stop, values, gain)
 
-    work = float(documents.data.size) * len(candidates) / 4
-    for _ in documents.each(of_block, documents.blocks, work):
+    for _ in documents.each(of_span, documents.document_spans, 4.0 * data.size):
         pass
-    return gain
+    return gain[:, : len(candidates)].T.astype(np.float64)
 
 
 def seeded(documents: Documents, seeds: Array, eta: float, known: int = 0) -> Soft:

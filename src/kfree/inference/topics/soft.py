@@ -50,27 +50,21 @@ def topic_counts(soft: Soft, prior: Prior) -> Array:
     return counts
 
 
-def topic_means(soft: Soft, prior: Prior) -> Array:
-    """Word probabilities of the topics, (V, G) float64."""
-    counts = topic_counts(soft, prior) + prior.pseudo[:, None]
-    return counts / counts.sum(axis=0)
-
-
 def soft_pass(documents: Documents, soft: Soft, prior: Prior, beta: float) -> tuple[Soft, float]:
     """One pass: topics and shares from the counts, then counts from topics and shares.
 
     Returns the new counts, and the free energy F_beta of the old ones: over passes with the same beta it never rises.
     """
     G, width, weights = soft.G, soft.words.shape[1], documents.weights
-    topics, topic_part = _topic_powers(documents, soft, prior, beta)
-    share, total = np.zeros_like(soft.documents), np.zeros_like(soft.documents)
+    topics, topic_part = topic_powers(documents, soft, prior, beta)
+    share, total = np.empty_like(soft.documents), np.zeros_like(soft.documents)
     ratios: list[Array] = [np.empty(block.data.size, np.float32) for block in documents.blocks]
     share_part = np.empty(documents.n)
 
     def of_block(b: int) -> float:
         block = documents.blocks[b]
         rows, ratio = block.documents, ratios[b]
-        share_part[rows] = _share_powers(soft.documents[rows, :G], prior, beta, share[rows, :G])
+        _share_powers(soft, rows, prior, beta, share, share_part)
         kernels().soft_documents(block.data, block.rows, block.indptr, topics, share, ratio, total)
         total[rows] *= share[rows]
         tokens = block.data * weights[block.rows] if documents.weight.size else block.data
@@ -101,45 +95,55 @@ def soft_pass(documents: Documents, soft: Soft, prior: Prior, beta: float) -> tu
 
 def word_mass(documents: Documents, soft: Soft, prior: Prior) -> Array:
     """Tokens and pseudo-tokens of each topic, (G,)."""
-    G, spans = soft.G, documents.word_spans
-    mass = sum(documents.each(lambda s: soft.words[s, :G].sum(axis=0, dtype=np.float64), spans, soft.words.size))
-    mass = mass + prior.pseudo.sum()
+
+    def of_words(span: slice) -> Array:
+        total = np.zeros(soft.G)
+        kernels().add_columns(soft.words, span.start, span.stop, total)
+        return total
+
+    mass = sum(documents.each(of_words, documents.word_spans, soft.words.size)) + prior.pseudo.sum()
     mass[: prior.base.shape[1]] += prior.base.sum(axis=0)
     return mass
 
 
-def _topic_powers(documents: Documents, soft: Soft, prior: Prior, beta: float) -> tuple[Array, float]:
+def topic_powers(documents: Documents, soft: Soft, prior: Prior, beta: float) -> tuple[Array, float]:
     """mu^beta (V, width) float32, and sum of e log mu."""
-    G, K = soft.G, prior.base.shape[1]
-    spans = documents.word_spans
-    scale, topics = (1.0 / word_mass(documents, soft, prior)).astype(np.float32), np.zeros_like(soft.words)
+    K, counts, topics = prior.base.shape[1], soft.words, np.empty_like(soft.words)
+    if K:
+        counts = counts.copy()
+        counts[:, :K] += prior.base
+    scale, logs = _padded(1.0 / word_mass(documents, soft, prior), counts), np.empty(documents.p)
+    own, power = prior.pseudo.astype(np.float32), None if beta == 1.0 else np.float32(beta)
 
-    def of_words(span: slice) -> float:
-        mean = soft.words[span, :G] + prior.pseudo[span, None].astype(np.float32)
-        if K:
-            mean[:, :K] += prior.base[span].astype(np.float32)
-        mean *= scale
-        logs = np.log(mean)
-        topics[span, :G] = mean if beta == 1.0 else np.exp(np.float32(beta) * logs)
-        return float(prior.pseudo[span] @ logs.sum(axis=1, dtype=np.float64))
+    def of_words(span: slice) -> None:
+        kernels().raise_rows(counts, span.start, span.stop, scale, own, scale, power, topics, logs)
 
-    return topics, float(sum(documents.each(of_words, spans, 10 * soft.words.size)))
+    for _ in documents.each(of_words, documents.word_spans, 10 * counts.size):
+        pass
+    return topics, float(prior.pseudo @ logs)
 
 
-def _share_powers(counts: Array, prior: Prior, beta: float, share: Array) -> Array:
-    """Fill theta^(beta mix), not normalised; return the sums of log theta."""
-    theta = np.float32(prior.mix) * counts + np.float32(prior.concentration / counts.shape[1])
-    logs = np.log(theta)
-    power = beta * prior.mix
-    share[...] = theta if power == 1.0 else np.exp(np.float32(power) * logs)
-    return logs.sum(axis=1, dtype=np.float64)
+def _share_powers(soft: Soft, rows: slice, prior: Prior, beta: float, share: Array, logs: Array) -> None:
+    """Fill theta^(beta mix), not normalised, and the sums of log theta, of some documents."""
+    factor, column = (np.full(soft.G, value) for value in (prior.mix, prior.concentration / soft.G))
+    own, power = np.ones(share.shape[0], np.float32), beta * prior.mix
+    factor, column = _padded(factor, share), _padded(column, share)
+    exponent = None if power == 1.0 else np.float32(power)
+    kernels().raise_rows(soft.documents, rows.start, rows.stop, factor, own, column, exponent, share, logs)
+
+
+def _padded(values: Array, table: Array) -> Array:
+    """Values of the topics as single precision, zeros for the columns that pad a table."""
+    row = np.zeros(table.shape[1], np.float32)
+    row[: values.size] = values
+    return row
 
 
 def shares_and_topics(documents: Documents, soft: Soft, prior: Prior) -> tuple[Array, Array]:
     """theta and mu at beta = 1 as the kernels want them, (D, width) and (V, width)."""
-    topics, _ = _topic_powers(documents, soft, prior, 1.0)
-    share = np.zeros_like(soft.documents)
-    _share_powers(soft.documents[:, : soft.G], prior, 1.0, share[:, : soft.G])
+    topics, _ = topic_powers(documents, soft, prior, 1.0)
+    share = np.empty_like(soft.documents)
+    _share_powers(soft, slice(0, documents.n), prior, 1.0, share, np.empty(documents.n))
     return share, topics
 
 

@@ -22,7 +22,9 @@ from kfree.kernels.compiled.mixture import add_squares, assign_rows, collect, so
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
 from kfree.kernels.compiled.nodes import half_precisions, node_scores, node_shares, node_sums, share_nodes, unpack
 from kfree.kernels.compiled.paper import paper_cells, paper_clusters
-from kfree.kernels.compiled.soft import likeliest, soft_documents, soft_words
+from kfree.kernels.compiled.powers import raise_rows
+from kfree.kernels.compiled.seeds import gain_of_seeds
+from kfree.kernels.compiled.soft import add_columns, likeliest, soft_documents, soft_words
 from kfree.kernels.compiled.sums import (
     add_csr,
     add_dense,
@@ -34,7 +36,7 @@ from kfree.kernels.compiled.sums import (
     tally,
     tally_dense,
 )
-from kfree.kernels.compiled.topics import count_labels, fold_in, gain_of_seeds, mend_documents, merge_changes
+from kfree.kernels.compiled.topics import count_labels, fold_in, mend_documents, merge_changes
 from kfree.kernels.compiled.tree import (
     alike_dense,
     halve_dense,
@@ -48,6 +50,7 @@ from kfree.kernels.compiled.tree_csr import alike_csr, halve_csr, leading_csr, m
 from kfree.kernels.compiled.wishart import stick_terms, wishart_divergence, wishart_form, wishart_posterior
 
 __all__ = [
+    "add_columns",
     "add_csr",
     "add_dense",
     "add_squares",
@@ -100,6 +103,7 @@ __all__ = [
     "paper_cells",
     "paper_clusters",
     "place_documents",
+    "raise_rows",
     "rebuild",
     "relabel",
     "rows_of_pairs",

@@ -112,13 +112,12 @@ def add_to_four_rows(typingctx, matrix, row, coefficients, total, rows):
 
 
 @intrinsic
-def largest_in_lanes(typingctx, matrix, row, other, column, largest, first):
-    """For each lane c the largest of ``matrix[row, p] * other[column, p]``, p = c, c + LANES, ..., and its first p."""
+def first_of_largest(typingctx, matrix, row, other, column):
+    """The first p with the largest ``matrix[row, p] * other[column, p]``."""
 
     def codegen(context, builder, signature, args):
         one = _Rows(context, builder, signature.args[0], args[0], [args[1]])
         two = _Rows(context, builder, signature.args[2], args[2], [args[3]])
-        top, where = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (4, 5))
         whole = ir.VectorType(ir.IntType(32), LANES)
         entry = builder.block
         loop, done = builder.append_basic_block("columns"), builder.append_basic_block("columns.done")
@@ -140,8 +139,21 @@ def largest_in_lanes(typingctx, matrix, row, other, column, largest, first):
             phi.add_incoming(value, loop)
         builder.cbranch(builder.icmp_signed("<", values[0], one.width), loop, done)
         builder.position_at_end(done)
-        _store(builder, values[1], top.data)
-        builder.store(values[2], builder.bitcast(where.data, whole.as_pointer())).align = 4
-        return context.get_dummy_value()
+        return _first_of_lanes(builder, values[1], values[2])
 
-    return types.void(matrix, types.int64, other, types.int64, largest, first), codegen
+    return types.int32(matrix, types.int64, other, types.int64), codegen
+
+
+def _first_of_lanes(builder, best, index):
+    """The index of the largest lane, the lowest of equals: halves against halves, without a branch."""
+    half = best.type.count
+    while half > 1:
+        half //= 2
+        kind = ir.VectorType(ir.IntType(32), half)
+        masks = [ir.Constant(kind, list(range(start, start + half))) for start in (0, half)]
+        low, high = (builder.shuffle_vector(best, best, mask) for mask in masks)
+        first, second = (builder.shuffle_vector(index, index, mask) for mask in masks)
+        lower = builder.and_(builder.fcmp_ordered("==", low, high), builder.icmp_signed("<", first, second))
+        take = builder.or_(builder.fcmp_ordered(">", low, high), lower)
+        best, index = builder.select(take, low, high), builder.select(take, first, second)
+    return builder.extract_element(index, ir.Constant(ir.IntType(32), 0))

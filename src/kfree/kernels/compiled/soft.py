@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from kfree.kernels.compiled.lanes import LANES, add_four_rows, add_to_four_rows, four_products, largest_in_lanes
+from kfree.kernels.compiled.lanes import add_four_rows, add_to_four_rows, first_of_largest, four_products
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -53,13 +53,15 @@ def soft_words(ratio, rows, indptr, first, last, share, total):  # noqa: D103
 
 
 @njit(nogil=True, cache=True)
-def likeliest(indices, indptr, first, last, topics, share, labels):  # noqa: D103
-    largest, place = np.empty(LANES, np.float32), np.empty(LANES, np.int32)
-    for j in range(first, last):
-        for k in range(indptr[j], indptr[j + 1]):
-            largest_in_lanes(share, j, topics, np.int64(indices[k]), largest, place)  # type: ignore[call-arg]
-            best, arg = largest[0], place[0]
-            for c in range(1, LANES):
-                if largest[c] > best or (largest[c] == best and place[c] < arg):  # a tie goes to the lower index
-                    best, arg = largest[c], place[c]
-            labels[k] = arg
+def likeliest(rows, indptr, cells, topics, share, labels):  # noqa: D103
+    for w in range(topics.shape[0]):
+        for k in range(indptr[w], indptr[w + 1]):
+            labels[cells[k]] = first_of_largest(topics, w, share, np.int64(rows[k]))  # type: ignore[call-arg]
+
+
+@njit(nogil=True, cache=True)
+def add_columns(table, first, last, total):  # noqa: D103
+    for i in range(first, last):
+        row = table[i]
+        for p in range(total.shape[0]):
+            total[p] += row[p]

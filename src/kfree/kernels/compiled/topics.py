@@ -44,89 +44,101 @@ def merge_changes(pairs, words, pseudo, documents, weight, price, mix, change): 
 
 
 @njit(nogil=True, cache=True)
-def gain_of_seeds(data, rows, indptr, seed_words, seed_values, seed_starts, gain):  # noqa: D103
-    for s in range(seed_starts.shape[0] - 1):
-        for t in range(seed_starts[s], seed_starts[s + 1]):
-            w, value = seed_words[t], seed_values[t]
-            for k in range(indptr[w], indptr[w + 1]):
-                gain[s, rows[k]] += data[k] * value
-
-
-@njit(nogil=True, cache=True)
-def _held_topics(labels, start, stop, data, counts, held):
-    """Count the tokens of the topics a document holds; list them in the order of their first cells."""
+def _held_topics(labels, start, stop, own, place, held):
+    """List the topics a document holds in the order of their first cells; number its cells' topics by that list."""
     n = 0
     for k in range(start, stop):
-        if counts[labels[k]] == 0.0:
-            held[n] = labels[k]
+        p = labels[k]
+        if place[p] < 0:
+            place[p], held[n] = n, p
             n += 1
-        counts[labels[k]] += data[k]
+        own[k - start] = place[p]
+    for i in range(n):
+        place[held[i]] = -1
     return n
 
 
 @njit(nogil=True, cache=True)
-def _set_tolls(mix, length, counts, held, n, toll):
-    """What a token pays in each held topic for the share of the topic."""
-    for i in range(n):
-        toll[held[i]] = -mix * np.log(counts[held[i]] / length)
+def _gather(indices, start, stop, cost, held, n, near):
+    """Costs of the cells in the held topics, side by side: they are looked at many times."""
+    for k in range(start, stop):
+        row, at = cost[indices[k]], (k - start) * n
+        for i in range(n):
+            near[at + i] = row[held[i]]
 
 
 @njit(nogil=True, cache=True)
-def _relabel(indices, start, stop, cost, toll, held, n, labels):
-    """Every cell to its best held topic; returns how many moved."""
-    moved = 0
+def _set_tolls(mix, length, data, start, stop, own, n, counts, toll):
+    """Tokens of the held topics, and what a token pays in each for its share; returns how many have any."""
+    counts[:n] = 0.0
     for k in range(start, stop):
-        row, arg = cost[indices[k]], labels[k]
-        best = row[arg] + toll[arg]
-        for i in range(n):
-            value = row[held[i]] + toll[held[i]]
-            if value < best:
-                best, arg = value, held[i]
-        moved += arg != labels[k]
-        labels[k] = arg
+        counts[own[k - start]] += data[k]
+    alive = 0
+    for i in range(n):
+        toll[i] = -mix * np.log(counts[i] / length) if counts[i] > 0.0 else np.inf
+        alive += counts[i] > 0.0
+    return alive
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST | {"nnan"})
+def _least(near, at, n, toll):
+    """The least cost of a cell."""
+    least = near[at] + toll[0]
+    for i in range(1, n):
+        value = near[at + i] + toll[i]
+        least = value if value < least else least
+    return least
+
+
+@njit(nogil=True, cache=True)
+def _first(near, at, n, toll, least):
+    """The first topic with that cost."""
+    for i in range(n):
+        if near[at + i] + toll[i] == least:
+            return i
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _relabel(cells, near, toll, n, own):
+    """Every cell to its best held topic; returns whether any moved."""
+    moved = False
+    for c in range(cells):
+        at = c * n
+        least = _least(near, at, n, toll)
+        if least < near[at + own[c]] + toll[own[c]]:
+            own[c] = _first(near, at, n, toll, least)
+            moved = True
     return moved
 
 
 @njit(nogil=True, cache=True)
-def _without(p, indices, data, start, stop, cost, mix, toll, counts, held, n, labels, added, target):
-    """Change of the objective, but for the price, if the cells of topic p go to their best others."""
-    change = mix * _entropic(counts[p])
+def _drop_one(data, start, cells, near, mix, price, toll, counts, n, own, added, change, target):
+    """Move the cells of the topic whose removal saves most to their best others; False if none saves anything."""
+    added[:n, :n] = 0.0
     for i in range(n):
-        added[held[i]] = 0.0
-    for k in range(start, stop):
-        if labels[k] != p:
-            continue
-        row, best, arg = cost[indices[k]], np.inf, -1
-        for i in range(n):
-            q = held[i]
-            if q != p and row[q] + toll[q] < best:
-                best, arg = row[q] + toll[q], q
-        target[k - start] = arg
-        added[arg] += data[k]
-        change += data[k] * (row[arg] - row[p])
-    for i in range(n):
-        q = held[i]
-        if added[q] > 0.0:
-            change += mix * (_entropic(counts[q]) - _entropic(counts[q] + added[q]))
-    return change
-
-
-@njit(nogil=True, cache=True)
-def _drop_one(indices, data, start, stop, cost, mix, price, toll, counts, held, n, labels, added, target, chosen):
-    """Move the cells of the topic whose removal saves most; False if none saves anything."""
+        change[i] = mix * _entropic(counts[i])
+    for c in range(cells):
+        at, i = c * n, own[c]
+        mine, toll[i] = toll[i], np.inf
+        other = _first(near, at, n, toll, _least(near, at, n, toll))
+        toll[i] = mine
+        target[c] = other
+        added[i, other] += data[start + c]
+        change[i] += data[start + c] * (near[at + other] - near[at + i])
     best, drop = -1e-10 * (1.0 + price), -1
     for i in range(n):
-        p = held[i]
-        change = _without(p, indices, data, start, stop, cost, mix, toll, counts, held, n, labels, added, target)
-        if change - price < best:
-            best, drop = change - price, p
-            chosen[: stop - start] = target[: stop - start]
-    if drop < 0:
-        return False
-    for k in range(start, stop):
-        if labels[k] == drop:
-            labels[k] = chosen[k - start]
-    return True
+        if counts[i] == 0.0:
+            continue
+        for q in range(n):
+            if added[i, q] > 0.0:
+                change[i] += mix * (_entropic(counts[q]) - _entropic(counts[q] + added[i, q]))
+        if change[i] - price < best:
+            best, drop = change[i] - price, i
+    for c in range(cells):
+        if own[c] == drop:
+            own[c] = target[c]
+    return drop >= 0
 
 
 @njit(nogil=True, cache=True)
@@ -134,43 +146,29 @@ def mend_documents(data, indices, indptr, first, last, cost, mix, price, labels)
     G, longest = cost.shape[1], 0
     for j in range(first, last):
         longest = max(longest, indptr[j + 1] - indptr[j])
-    counts, added, toll, held = np.zeros(G), np.zeros(G), np.empty(G), np.empty(G, np.int64)
-    target, chosen = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    counts, change, toll, added = np.empty(G), np.empty(G), np.empty(G), np.empty((G, G))
+    held, place = np.empty(G, np.int64), np.full(G, -1, np.int64)
+    own, target, near = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(0)
     for j in range(first, last):
         start, stop = indptr[j], indptr[j + 1]
-        length, steps = 0.0, 0
+        cells, length = stop - start, 0.0
         for k in range(start, stop):
             length += data[k]
-        while start < stop:
-            n = _held_topics(labels, start, stop, data, counts, held)
-            _set_tolls(mix, length, counts, held, n, toll)
-            again = False
-            if steps < _STEPS:
-                steps += 1
-                again = _relabel(indices, start, stop, cost, toll, held, n, labels) > 0
-            if not again:
-                steps = _STEPS
-                again = n > 1 and _drop_one(
-                    indices,
-                    data,
-                    start,
-                    stop,
-                    cost,
-                    mix,
-                    price[j],
-                    toll,
-                    counts,
-                    held,
-                    n,
-                    labels,
-                    added,
-                    target,
-                    chosen,
-                )
-            for i in range(n):
-                counts[held[i]] = 0.0
-            if not again:
+        n = _held_topics(labels, start, stop, own, place, held)
+        if n < 2:
+            continue
+        if near.size < cells * n:
+            near = np.empty(cells * n)
+        _gather(indices, start, stop, cost, held, n, near)
+        for _ in range(_STEPS):
+            _set_tolls(mix, length, data, start, stop, own, n, counts, toll)
+            if not _relabel(cells, near, toll, n, own):
                 break
+        while _set_tolls(mix, length, data, start, stop, own, n, counts, toll) > 1:
+            if not _drop_one(data, start, cells, near, mix, price[j], toll, counts, n, own, added, change, target):
+                break
+        for k in range(start, stop):
+            labels[k] = held[own[k - start]]
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)

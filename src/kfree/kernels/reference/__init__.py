@@ -22,7 +22,7 @@ from kfree.kernels.reference.mixture import add_squares, assign_rows, collect, s
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
 from kfree.kernels.reference.nodes import half_precisions, node_scores, node_shares, node_sums, share_nodes, unpack
 from kfree.kernels.reference.paper import paper_cells, paper_clusters
-from kfree.kernels.reference.soft import likeliest, soft_documents, soft_words
+from kfree.kernels.reference.soft import add_columns, likeliest, raise_rows, soft_documents, soft_words
 from kfree.kernels.reference.sums import (
     add_csr,
     add_dense,
@@ -48,6 +48,7 @@ from kfree.kernels.reference.tree_csr import alike_csr, halve_csr, leading_csr, 
 from kfree.kernels.reference.wishart import stick_terms, wishart_divergence, wishart_form, wishart_posterior
 
 __all__ = [
+    "add_columns",
     "add_csr",
     "add_dense",
     "add_squares",
@@ -100,6 +101,7 @@ __all__ = [
     "paper_cells",
     "paper_clusters",
     "place_documents",
+    "raise_rows",
     "rebuild",
     "relabel",
     "rows_of_pairs",

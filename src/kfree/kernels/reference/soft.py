@@ -29,8 +29,26 @@ def soft_words(ratio, rows, indptr, first, last, share, total):
         total[w] += ratio[cells] @ share[rows[cells]]
 
 
-def likeliest(indices, indptr, first, last, topics, share, labels):
-    """The topic with the largest ``topics[w, p] * share[j, p]`` for every cell of some documents (in row order)."""
-    for j in range(first, last):
-        cells = slice(indptr[j], indptr[j + 1])
-        labels[cells] = (topics[indices[cells]] * share[j]).argmax(axis=1)
+def likeliest(rows, indptr, cells, topics, share, labels):
+    """The topic with the largest ``topics[w, p] * share[j, p]`` for every cell, to ``labels[cells]``."""
+    for w in range(topics.shape[0]):
+        part = slice(indptr[w], indptr[w + 1])
+        labels[cells[part]] = (topics[w] * share[rows[part]]).argmax(axis=1)
+
+
+def raise_rows(counts, first, last, factor, own, column, power, out, logs):
+    """``out = value ** power`` for ``value = counts * factor + own * column`` of some rows, and sums of log value.
+
+    What is not positive stays zero and has no logarithm: padded columns. ``power`` None is 1.
+    """
+    rows = slice(first, last)
+    value = counts[rows] * factor + own[rows, None] * column
+    there = value > 0
+    value[~there] = 1.0
+    logs[rows] = np.log(value).sum(axis=1, dtype=np.float64)
+    out[rows] = np.where(there, value if power is None else value**power, 0.0)
+
+
+def add_columns(table, first, last, total):
+    """Add rows ``first`` to ``last`` to ``total``, float64, which may have fewer columns."""
+    total += table[first:last, : total.size].sum(axis=0, dtype=np.float64)

@@ -32,12 +32,11 @@ def merge_changes(pairs, words, pseudo, documents, weight, price, mix, change):
         change[t] = -joined(words[p], words[q], pseudo).sum() - held[both].sum()
 
 
-def gain_of_seeds(data, rows, indptr, seed_words, seed_values, seed_starts, gain):
-    """Add ``sum_w data[j, w] * value[s, w]`` to ``gain[s, j]``: sparse seeds against cells that lie word by word."""
-    for s in range(seed_starts.shape[0] - 1):
-        for t in range(seed_starts[s], seed_starts[s + 1]):
-            cells = slice(indptr[seed_words[t]], indptr[seed_words[t] + 1])
-            gain[s, rows[cells]] += data[cells] * seed_values[t]
+def gain_of_seeds(data, indices, indptr, first, last, values, gain):
+    """``gain[j] = sum_w data[j, w] * values[w]`` of some documents; ``values`` (V, 8) and ``gain`` in float32."""
+    for j in range(first, last):
+        cells = slice(indptr[j], indptr[j + 1])
+        gain[j] = data[cells] @ values[indices[cells]]
 
 
 def _counts(data, labels, G):
@@ -53,8 +52,10 @@ def _mend(data, cost, mix, price, labels):
             _counts(data, labels, G), _counts(data, labels, G)
         ).sum()
 
+    first = labels[np.sort(np.unique(labels, return_index=True)[1])]  # ties go to the topic that came first
+
     def in_order(labels):
-        return labels[np.sort(np.unique(labels, return_index=True)[1])]
+        return first[np.isin(first, labels)]
 
     for _ in range(5):
         with np.errstate(divide="ignore"):
