@@ -192,19 +192,20 @@ class Tree:
         _, _, n, mean, log_h, second = self._nodes
         return Tied(n[nodes], mean[nodes], None if second is None else second[nodes], log_h[nodes])
 
-    def rows(self, nodes: Array) -> tuple[Tied, Array]:
-        """The rows of nodes one after the other, without log h, and where those of each node start; dense rows only."""
+    def sample(self, node: int, most: int) -> Tied:
+        """The rows of a node without log h, or of many rows ``most`` at even steps of their weight; dense rows only."""
         assert isinstance(self.table, DenseTable)
-        start, stop = self.bounds(nodes)
-        sizes = stop - start
-        first = np.cumsum(sizes) - sizes
-        if (start[1:] == stop[:-1]).all():
-            some: Any = slice(start[0], stop[-1])
-        else:
-            some = np.repeat(start - first, sizes) + np.arange(sizes.sum())
-        X, weight = self.table.X[some], self.table.weight
-        n = weight[some] if weight.size else np.ones(X.shape[0])
-        return Tied(n, X, None, np.zeros(X.shape[0])), first
+        start, stop = int(self._nodes.start[node]), int(self._nodes.stop[node])
+        X, weight = self.table.X[start:stop], self.table.weight
+        n = weight[start:stop] if weight.size else np.ones(stop - start)
+        total = float(self._nodes.n[node])
+        if total > most:
+            steps = (np.arange(most) + 0.5) * (total / most)
+            chosen = np.minimum(
+                np.searchsorted(np.cumsum(n), steps, side="right") if weight.size else steps.astype(np.intp), n.size - 1
+            )
+            X, n = X[chosen], np.full(most, total / most)
+        return Tied(n, X, None, np.zeros(X.shape[0]))
 
     def split(self, nodes: Array) -> Array:
         """Give children to nodes that have none, if there is room; returns whether each has children now."""

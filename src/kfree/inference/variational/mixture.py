@@ -8,7 +8,7 @@ from scipy.special import xlogy
 from kfree.families import Array
 from kfree.families.conjugate import Conjugate, Form, Sums, join, take
 from kfree.inference.variational import quick
-from kfree.inference.variational.sweep import Shares, Swept, assign, evidence, log_joint, soften_all, sweep
+from kfree.inference.variational.sweep import Shares, Swept, evidence, log_joint, soften_all, sweep
 from kfree.rows import Tied
 from kfree.structures import StickBreaking, by_size
 
@@ -50,10 +50,6 @@ class View(NamedTuple):
     def scores(self, tied: Tied) -> Array:
         """W of tied rows without log h, (R, T + 1)."""
         return log_joint(tied, self.form, self.log_weight)
-
-    def heights(self, tied: Tied) -> Array:
-        """logsumexp(W) of tied rows without log h, (R,)."""
-        return assign(tied, self.form, self.log_weight)[1]
 
     def shares(self, tied: Tied) -> Shares:
         """Responsibilities (T + 1, R) of tied rows, and logs of the sums they are shares of, without log h."""

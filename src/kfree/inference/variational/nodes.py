@@ -1,9 +1,10 @@
 """Outer nodes of a tree as the rows of a search: refined where it pays, coarsened where it does not."""
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.special import logsumexp, xlogy
 
 from kfree.families import Array
 from kfree.families.conjugate import Linear
@@ -11,6 +12,7 @@ from kfree.inference.variational.forms import Shares
 from kfree.inference.variational.mixture import View
 from kfree.inference.variational.partition import Ray
 from kfree.rows import Tied
+from kfree.rows.threads import in_order
 from kfree.rows.tree import LEAF, Tree
 
 # Levels a tree is expanded by at first.
@@ -23,6 +25,8 @@ _LOOKS = 1
 _DOUBT = 0.1
 # Times the weight of its component that stands for the weight of all rows when a node is looked at closely.
 _LIGHTER = 4.0
+# Rows of a node that are looked at closely.
+_SAMPLE = 1024
 # Share of the weight in nodes of a single row (or its copies) from which on nodes save nothing. Rows are not counted,
 # so that copies and weights come to the same.
 _TOO_MUCH = 0.2
@@ -153,20 +157,32 @@ class TreeNodes:
         return np.union1d(np.flatnonzero(poor), places[gains > self._worth(tied.n[places])])
 
     def _lacking(self, view: View, nodes: Array) -> Array:
-        """Positions of the nodes that stand badly for their rows: those rows, one by one, would gain too much. Where a
+        """Positions of the nodes that stand badly for their rows: those, one by one, would gain too much. Where a
         component has hardly more than one node, only this tells if the node is mixed."""
         self._seen = np.union1d(self._seen, nodes)
-        places = np.argsort(self.tree.bounds(nodes)[0])  # neighbours, so that their rows need not be copied
-        places = places[self.tree.left[nodes[places]] != LEAF]
+        places = np.flatnonzero(self.tree.left[nodes] != LEAF)
         if not places.size:
             return places
         tied = self.tree.tied(nodes[places])
-        rows, first = self.tree.rows(nodes[places])
-        exact = np.add.reduceat(rows.n * view.heights(rows), first) / tied.n
-        share, lse = view.shares(tied)
+        share = view.shares(tied).resp
+
+        def of_chunk(part: slice) -> Array:
+            return self._apart(view, nodes[places[part]], share[:, part])
+
+        gains = np.concatenate(list(in_order(of_chunk, _chunks(tied.n))))
         # of a light component even a small node is a large part, and may be all that it was made for
         weight = self.total * np.exp(view.log_weight)[share.argmax(axis=0)]
-        return np.sort(places[exact - lse > self._worth(tied.n, _LIGHTER * weight)])
+        return places[gains > self._worth(tied.n, _LIGHTER * weight)]
+
+    def _apart(self, view: View, nodes: Array, share: Array) -> Array:
+        """What the rows of nodes would gain by shares of their own: the mean divergence of the node's from theirs."""
+        parts = [self.tree.sample(int(node), _SAMPLE) for node in nodes]
+        first = np.cumsum([0, *(part.size for part in parts)])
+        n, mean = np.concatenate([part.n for part in parts]), np.concatenate([part.mean for part in parts])
+        rows = Tied(n, mean, None, np.zeros(n.size))
+        scores, common = view.scores(rows), np.repeat(share.T, np.diff(first), axis=0)
+        gain = logsumexp(scores, axis=1) - (common * scores).sum(axis=1) + xlogy(common, common).sum(axis=1)
+        return np.add.reduceat(rows.n * gain, first[:-1]) / np.add.reduceat(rows.n, first[:-1])
 
     def _worth(self, n: Array, total: Any = None) -> Array:
         """Nats per row that the split of nodes must gain: small nodes more, as all of them together matter little."""
@@ -229,6 +245,13 @@ class TreeNodes:
         if isinstance(view.form, Linear):
             return cheap
         return cheap & (self._misfits(view, found, parents.n, self.rule.misfit - 1) <= 0)
+
+
+def _chunks(n: Array) -> list[slice]:
+    """Nodes to be looked at together: about as many rows each."""
+    passed = np.cumsum(np.minimum(n, _SAMPLE)) // (16 * _SAMPLE)
+    edges = [0, *(np.flatnonzero(np.diff(passed)) + 1).tolist(), n.size]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def _along(part: Tied, direction: Array) -> Array:
