@@ -215,9 +215,9 @@ def test_kernels_of_nodes_equal_their_twins(p):
     n, resp = rng.random(R), rng.random((K + 1, R)) * (rng.random((K + 1, R)) < 0.7)
     results = []
     for module in (compiled, reference):
-        half, scores = np.empty((K, packed)), np.empty((R, K))
-        module.half_precisions(root, half)
-        module.node_scores(mean, second, root, half, centre, offset, scores)
+        lower, half, scores = np.empty((K, p, p)), np.empty((K, packed)), np.empty((R, K))
+        module.half_precisions(root, lower, half)
+        module.node_scores(mean, second, lower, half, centre, offset, scores)
         sums = np.zeros(K), np.zeros((K, p)), np.zeros((K, packed))
         module.node_sums(mean, second, n, resp, centre, *sums)
         results.append((half, scores, *sums))

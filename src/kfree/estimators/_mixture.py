@@ -214,8 +214,8 @@ class Model(NamedTuple):
     def assign(self, tied: Tied) -> tuple[Array, float]:
         """Labels of rows and their free energy, from one exact look at all of them."""
         view = self.mixture.view(self.setting)
-        labels, evidence = assign(tied, view.form, view.log_weight)
-        return labels, self.mixture.divergence(self.setting) - evidence
+        labels, lse = assign(tied, view.form, view.log_weight)
+        return labels, self.mixture.divergence(self.setting) - float(tied.n @ lse) - tied.base
 
     def shares(self, X: Any, tail: bool) -> Array:
         """Responsibilities (n, T + 1), the last the tail's; or of the T components alone."""

@@ -66,8 +66,9 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         Seconds after which the best so far is returned.
     expand : {"gain", "q"}, default="gain"
         When a node gives way to its two children. "gain": if that lowers F by more than 0.01 nats a row, or if its
-        rows are farther from their components than these are wide. "q": if responsibilities change by more than 0.1
-        in total variation, the rule of [1]_, which sees less.
+        rows are farther from their components than these are wide; once growth has ended, Gaussian nodes are looked at
+        row by row. "q": if responsibilities change by more than 0.1 in total variation, the rule of [1]_, which sees
+        less.
     final : {"labels", "refine", "polish"}, default="labels"
         How a search over nodes ends: as it is, with nodes refined without tolerance and more growth on them, or with
         ten exact updates of all rows.

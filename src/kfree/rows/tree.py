@@ -192,6 +192,21 @@ class Tree:
         _, _, n, mean, log_h, second = self._nodes
         return Tied(n[nodes], mean[nodes], None if second is None else second[nodes], log_h[nodes])
 
+    def sample(self, node: int, most: int) -> Tied:
+        """The rows of a node without log h, or of many rows ``most`` at even steps of their weight; dense rows only."""
+        assert isinstance(self.table, DenseTable)
+        start, stop = int(self._nodes.start[node]), int(self._nodes.stop[node])
+        X, weight = self.table.X[start:stop], self.table.weight
+        n = weight[start:stop] if weight.size else np.ones(stop - start)
+        total = float(self._nodes.n[node])
+        if total > most:
+            steps = (np.arange(most) + 0.5) * (total / most)
+            chosen = np.minimum(
+                np.searchsorted(np.cumsum(n), steps, side="right") if weight.size else steps.astype(np.intp), n.size - 1
+            )
+            X, n = X[chosen], np.full(most, total / most)
+        return Tied(n, X, None, np.zeros(X.shape[0]))
+
     def split(self, nodes: Array) -> Array:
         """Give children to nodes that have none, if there is room; returns whether each has children now."""
         new = nodes[self.left[nodes] == UNSPLIT]
@@ -206,6 +221,8 @@ class Tree:
         """Nodes to be handled together: about as much work in each."""
         start, stop = self.bounds(nodes)
         work = np.cumsum((stop - start) * self.table.p) // _ENTRIES
+        if work[-1] == 0:
+            return iter([nodes])
         return iter(np.split(nodes, np.flatnonzero(np.diff(work)) + 1))
 
     def _halves(self, nodes: Array) -> tuple[Array, Part]:
@@ -240,9 +257,10 @@ class Tree:
         self.left[first : first + size] = np.where(self.table.alike(*children[:2]), LEAF, UNSPLIT)
         self.left[parents] = first + 2 * np.arange(parents.shape[0])
         self.parent[first : first + size] = np.repeat(parents, 2)
-        child = 2 * np.repeat(self._ready[parents], 2) + np.tile([1, 2], parents.shape[0])
-        limit = 0 if self._slices is None else self._slices.stop.shape[0]
-        self._ready[first : first + size] = np.where((child > 0) & (child < limit), child, -1)
+        if self._slices is not None:
+            child = 2 * np.repeat(self._ready[parents], 2) + np.tile([1, 2], parents.shape[0])
+            limit = self._slices.stop.shape[0]
+            self._ready[first : first + size] = np.where((child > 0) & (child < limit), child, -1)
         self.count += size
 
     def _reserve(self, size: int) -> None:

@@ -1,9 +1,9 @@
 """The three forms of expected log-likelihoods, made ready to run over blocks of tied rows."""
 
 from abc import ABC, abstractmethod
-from functools import cache
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,13 +11,33 @@ from kfree.families import Array
 from kfree.families.conjugate import Form, Linear, Sums, Weighted, Whitened
 from kfree.kernels import kernels
 from kfree.rows import Tied
+from kfree.rows.threads import in_order
 
 # Entries of whitened rows held at a time: they should stay in the cache until they are squared.
 _HELD = 65_536
 # Components whitened in one product.
 _COLUMNS = 1024
+# Columns up to which compiled loops over lanes of rows beat products.
+_FEW_COLUMNS = 64
+# Nodes x components x columns from which on nodes are shared among threads, and how finely.
+_WORTH_THREADS, _PARTS = 1_000_000, 8
 # Relative rounding of whitened rows above which rows are centred for each component.
 _FAR = 1e-10
+
+
+class Shares(NamedTuple):
+    """Soft assignments of a block."""
+
+    resp: Array  # (K, m)
+    lse: Array  # (m,) without log h
+
+
+def soften(scores: Array, log_weight: Array | None = None) -> Shares:
+    """Shares of terms in sums of exponentials, and the logs of the sums."""
+    log_weight = np.zeros(scores.shape[1]) if log_weight is None else log_weight
+    resp, lse = np.empty(scores.shape[::-1]), np.empty(scores.shape[0])
+    kernels().soften(scores, log_weight, resp, lse)
+    return Shares(resp, lse)
 
 
 class Runner(ABC):
@@ -35,6 +55,16 @@ class Runner(ABC):
     @abstractmethod
     def scores(self, tied: Tied, span: slice) -> Array:
         """E[log p] without log h, (m, K)."""
+
+    def shares(self, tied: Tied, span: slice, log_weight: Array) -> Shares:
+        """Responsibilities."""
+        return soften(self.scores(tied, span), log_weight)
+
+    def assign(self, tied: Tied, span: slice, log_weight: Array, labels: Array, lse: Array) -> None:
+        """Fill the likeliest component but the last, and the logs of the sums of all."""
+        scores = self.scores(tied, span)
+        labels[:] = (scores[:, :-1] + log_weight[:-1]).argmax(axis=1)
+        lse[:] = soften(scores, log_weight).lse
 
     @abstractmethod
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
@@ -126,6 +156,14 @@ class _Whitened(Runner):
                 kernels().subtract_squares(some[:, : root.shape[0]] @ root, shift, first, target)
         return scores
 
+    def assign(self, tied: Tied, span: slice, log_weight: Array, labels: Array, lse: Array) -> None:
+        """Many rows against one component after the other: nothing of the size of rows x components is kept."""
+        if self.p > _FEW_COLUMNS:
+            super().assign(tied, span, log_weight, labels, lse)
+            return
+        lower = np.ascontiguousarray(self.form.root.transpose(0, 2, 1))
+        kernels().assign_rows(tied.mean[span], lower, self.form.mean, log_weight - self.form.offset, labels, lse)
+
     def _add_centred(self, rows: Array, scores: Array) -> None:
         """The same from differences to the means, where whitened rows less whitened means would lose digits."""
         for k, (root, mean) in enumerate(zip(self.form.root, self.form.mean)):
@@ -151,33 +189,57 @@ class _Nodes(Runner):
     form: Whitened
 
     def _prepare(self, tied: Tied) -> None:
-        self._packed = np.empty((self.K, self.p * (self.p + 1) // 2))
-        kernels().half_precisions(self.form.root, self._packed)
+        self._lower, self._packed = np.empty_like(self.form.root), np.empty((self.K, self.p * (self.p + 1) // 2))
+        kernels().half_precisions(self.form.root, self._lower, self._packed)
 
     def scores(self, tied: Tied, span: slice) -> Array:
         assert tied.second is not None
-        root, mean, offset = self.form
+        _, mean, offset = self.form
         scores = np.empty((span.stop - span.start, self.K))
-        kernels().node_scores(tied.mean[span], tied.second[span], root, self._packed, mean, offset, scores)
+        kernels().node_scores(tied.mean[span], tied.second[span], self._lower, self._packed, mean, offset, scores)
         return scores
+
+    def shares(self, tied: Tied, span: slice, log_weight: Array) -> Shares:
+        """Without looking closely at components that cannot matter."""
+        assert tied.second is not None
+        _, mean, offset = self.form
+        found = Shares(np.empty((self.K, span.stop - span.start)), np.empty(span.stop - span.start))
+        rows, second = tied.mean[span], tied.second[span]
+        components = (self._lower, self._packed, mean, offset, log_weight)
+
+        def of_some(some: slice) -> None:
+            resp = np.empty((self.K, rows[some].shape[0]))
+            kernels().node_shares(rows[some], second[some], *components, resp, found.lse[some])
+            found.resp[:, some] = resp
+
+        self._parted(of_some, rows.shape[0], self.K)
+        return found
+
+    def _parted(self, work: Callable[[slice], None], count: int, other: int) -> None:
+        """Work on ``count`` things that do not touch each other, side by side if that is worth it."""
+        if count * other * self.p < _WORTH_THREADS:
+            work(slice(0, count))
+            return
+        edges = np.linspace(0, count, min(count, _PARTS) + 1).astype(int)
+        for _ in in_order(work, [slice(start, stop) for start, stop in pairwise(edges)]):
+            pass
 
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
         assert tied.second is not None
         mass, first = np.zeros(self.free), np.zeros((self.free, self.p))
         packed, centre = np.zeros((self.free, self._packed.shape[1])), self.form.mean[: self.free]
-        kernels().node_sums(tied.mean[span], tied.second[span], tied.n[span], resp, centre, mass, first, packed)
+        rows = (tied.mean[span], tied.second[span], tied.n[span])
+
+        def of_some(some: slice) -> None:
+            kernels().node_sums(*rows, resp[some], centre[some], mass[some], first[some], packed[some])
+
+        self._parted(of_some, self.free, tied.n[span].shape[0])
         return mass, first, packed
 
     def result(self, parts: tuple[Array, ...]) -> Sums:
-        i, j = _upper(self.p)
         second = np.empty((self.free, self.p, self.p))
-        second[:, i, j] = second[:, j, i] = parts[2]
+        kernels().unpack(parts[2], second)
         return Sums(parts[0], parts[1], second, self.form.mean[: self.free])
-
-
-@cache
-def _upper(p: int) -> tuple[Array, Array]:
-    return np.triu_indices(p)
 
 
 _RUNNERS: dict[Any, type[Runner]] = {Linear: _Linear, Weighted: _Weighted, Whitened: _Whitened}

@@ -7,7 +7,8 @@ from scipy.special import xlogy
 
 from kfree.families import Array
 from kfree.families.conjugate import Conjugate, Form, Sums, join, take
-from kfree.inference.variational.sweep import Swept, evidence, log_joint, sweep
+from kfree.inference.variational import quick
+from kfree.inference.variational.sweep import Shares, Swept, evidence, log_joint, soften_all, sweep
 from kfree.rows import Tied
 from kfree.structures import StickBreaking, by_size
 
@@ -22,6 +23,23 @@ class Setting(NamedTuple):
     prior: Any  # record of one component
     weights: StickBreaking
 
+    def posterior(self, sums: Sums) -> Any:
+        """The best parameters of components for sums of statistics."""
+        found = quick.posterior(self.prior, sums) if quick.is_quick(self.family, self.prior) else None
+        return self.family.posterior(self.prior, sums) if found is None else found
+
+    def form(self, params: Any, *, tail: bool = False) -> Form:
+        """Expected log-likelihoods under components; and, last, under the prior."""
+        if quick.is_quick(self.family, params):
+            return quick.form(*((params, self.prior) if tail else (params,)))
+        return self.family.form(join([params, self.prior]) if tail else params)
+
+    def divergence(self, params: Any) -> Array:
+        """KL of components from the prior."""
+        if quick.is_quick(self.family, params):
+            return quick.divergence(params, self.prior)
+        return self.family.divergence(params, self.prior)
+
 
 class View(NamedTuple):
     """Parameters as rows see them: the T components and, last, the infinitely many others together."""
@@ -32,6 +50,10 @@ class View(NamedTuple):
     def scores(self, tied: Tied) -> Array:
         """W of tied rows without log h, (R, T + 1)."""
         return log_joint(tied, self.form, self.log_weight)
+
+    def shares(self, tied: Tied) -> Shares:
+        """Responsibilities (T + 1, R) of tied rows, and logs of the sums they are shares of, without log h."""
+        return soften_all(tied, self.form, self.log_weight)
 
 
 class Mixture(NamedTuple):
@@ -47,17 +69,15 @@ class Mixture(NamedTuple):
 
     def view(self, setting: Setting) -> View:
         """Expected log-likelihoods and log-weights."""
-        form = setting.family.form(join([self.params, setting.prior]))
-        return View(form, setting.weights.expected_log(self.sticks))
+        return View(setting.form(self.params, tail=True), setting.weights.expected_log(self.sticks))
 
     def divergence(self, setting: Setting) -> float:
         """KL of all sticks and parameters from their priors."""
-        own = setting.family.divergence(self.params, setting.prior)
-        return setting.weights.divergence(self.sticks) + float(own.sum())
+        return setting.weights.divergence(self.sticks) + float(setting.divergence(self.params).sum())
 
-    def sweep(self, setting: Setting, tied: Tied) -> tuple[Swept, float]:
+    def sweep(self, setting: Setting, tied: Tied, view: View | None = None) -> tuple[Swept, float]:
         """Sums under the best responsibilities, and the free energy."""
-        view = self.view(setting)
+        view = self.view(setting) if view is None else view
         swept = sweep(tied, view.form, view.log_weight, self.size)
         return swept, self.divergence(setting) - swept.evidence
 
@@ -82,7 +102,7 @@ def best_mixture(setting: Setting, swept: Swept) -> tuple[Mixture, Array]:
     sums = Sums(mass[order], first[order], None if second is None else second[order], about[order])
     lost = float(swept.sums.mass.sum() - sums.mass.sum())
     sticks = setting.weights.posterior(np.append(sums.mass, swept.tail + max(lost, 0.0)))
-    return Mixture(setting.family.posterior(setting.prior, sums), sticks), order
+    return Mixture(setting.posterior(sums), sticks), order
 
 
 def arranged(setting: Setting, params: Any, sizes: Array, tail: float) -> tuple[Mixture, Array]:

@@ -1,15 +1,18 @@
 """Outer nodes of a tree as the rows of a search: refined where it pays, coarsened where it does not."""
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp, xlogy
 
 from kfree.families import Array
 from kfree.families.conjugate import Linear
+from kfree.inference.variational.forms import Shares
 from kfree.inference.variational.mixture import View
 from kfree.inference.variational.partition import Ray
-from kfree.inference.variational.sweep import soften
 from kfree.rows import Tied
+from kfree.rows.threads import in_order
 from kfree.rows.tree import LEAF, Tree
 
 # Levels a tree is expanded by at first.
@@ -18,6 +21,12 @@ _DEPTH = 4
 _LEVELS = 4
 # Times that nodes are looked at for each number of components, as long as these are too few.
 _LOOKS = 1
+# Part of the slack below which gains are not trusted while growing.
+_DOUBT = 0.1
+# Times the weight of its component that stands for the weight of all rows when a node is looked at closely.
+_LIGHTER = 4.0
+# Rows of a node that are looked at closely.
+_SAMPLE = 1024
 # Share of the weight in nodes of a single row (or its copies) from which on nodes save nothing. Rows are not counted,
 # so that copies and weights come to the same.
 _TOO_MUCH = 0.2
@@ -41,10 +50,16 @@ class TreeNodes:
     def __init__(self, tree: Tree, rows: Tied, rule: Rule):
         self.tree, self.rows, self.rule, self.total = tree, rows, rule, rows.total
         self.fixed, self.growing, self._looks = False, True, 0
+        self._seen = np.zeros(0, np.intp)  # nodes that were looked at row by row
         self.nodes = np.zeros(1, np.intp)
         for _ in range(_DEPTH):
             self._replace(self.nodes)
         self._gather()
+
+    @property
+    def rough(self) -> float:
+        """While growing, nodes are looked at only now and then, and not closely."""
+        return _DOUBT * self.rule.slack * self.rows.mean.shape[1] if self.growing and not self.fixed else 0.0
 
     @property
     def ways(self) -> float:
@@ -61,10 +76,11 @@ class TreeNodes:
         apart = some[self.tree.split(some)]
         if not apart.size:
             return apart
-        inner = np.isin(self.nodes, apart, assume_unique=True)
+        inner = np.zeros(self.tree.count, bool)
+        inner[apart] = True
         left = self.tree.left[apart]
         children = np.sort(np.concatenate([left, left + 1]))
-        self.nodes = np.sort(np.concatenate([self.nodes[~inner], children]))
+        self.nodes = np.sort(np.concatenate([self.nodes[~inner[self.nodes]], children]))
         return children
 
     def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
@@ -89,7 +105,9 @@ class TreeNodes:
         """Replace the nodes that were refined for a split, if they are still outer ones."""
         self._looks = 0
         if not self.fixed and token is not None and token.size:
-            self._replace(token[np.isin(token, self.nodes)])
+            outer = np.zeros(self.tree.count, bool)
+            outer[self.nodes] = True
+            self._replace(token[outer[token]])
             self._gather()
 
     def expand(self, view: View) -> int:
@@ -99,8 +117,12 @@ class TreeNodes:
             return 0
         some, count = self.nodes, 0
         self._looks += 1
+        closely = not self.growing and self.rule.kind == "gain" and not isinstance(view.form, Linear)
+        if closely:
+            some = np.setdiff1d(some, self._seen, assume_unique=True)
         for _ in range(_LEVELS):
-            some = self._replace(some[self._due(view, some)])
+            due = self._lacking(view, some) if closely else self._due(view, some)
+            some = self._replace(some[due])
             count += some.size // 2
             if not some.size:
                 break
@@ -120,39 +142,67 @@ class TreeNodes:
     def _due(self, view: View, nodes: Array) -> Array:
         """Positions of the nodes to expand."""
         tied = self.tied if nodes is self.nodes else self.tree.tied(nodes)
-        rule, scores = self.rule, view.scores(tied)
+        rule, found = self.rule, view.shares(tied)
+        share, lse = found
         inner = self.tree.left[nodes] != LEAF
         if rule.kind == "q":
-            return np.flatnonzero(inner)[self._changes(view, scores[inner], nodes[inner]) > rule.change]
+            return np.flatnonzero(inner)[self._changes(view, share[:, inner], nodes[inner]) > rule.change]
         if isinstance(view.form, Linear):
-            gains = self._gains(view, scores[inner], nodes[inner], 2)
+            gains = self._gains(view, lse[inner], tied.n[inner], nodes[inner], 2)
             return np.flatnonzero(inner)[gains > self._worth(tied.n[inner])]
-        share = soften(scores).resp
-        poor = inner & (self._misfits(view, scores, share, tied.n, rule.misfit) > 0)
+        poor = inner & (self._misfits(view, found, tied.n, rule.misfit) > 0)
         # a node that belongs to one component gains nothing unless it fits poorly: it need not be split to see that
         places = np.flatnonzero(inner & ~poor & (share.max(axis=0) < 1 - 0.1 * rule.gain))
-        gains = self._gains(view, scores[places], nodes[places], 1)
+        gains = self._gains(view, lse[places], tied.n[places], nodes[places], 1)
         return np.union1d(np.flatnonzero(poor), places[gains > self._worth(tied.n[places])])
 
-    def _worth(self, n: Array) -> Array:
+    def _lacking(self, view: View, nodes: Array) -> Array:
+        """Positions of the nodes that stand badly for their rows: those, one by one, would gain too much. Where a
+        component has hardly more than one node, only this tells if the node is mixed."""
+        self._seen = np.union1d(self._seen, nodes)
+        places = np.flatnonzero(self.tree.left[nodes] != LEAF)
+        if not places.size:
+            return places
+        tied = self.tree.tied(nodes[places])
+        share = view.shares(tied).resp
+
+        def of_chunk(part: slice) -> Array:
+            return self._apart(view, nodes[places[part]], share[:, part])
+
+        gains = np.concatenate(list(in_order(of_chunk, _chunks(tied.n))))
+        # of a light component even a small node is a large part, and may be all that it was made for
+        weight = self.total * np.exp(view.log_weight)[share.argmax(axis=0)]
+        return places[gains > self._worth(tied.n, _LIGHTER * weight)]
+
+    def _apart(self, view: View, nodes: Array, share: Array) -> Array:
+        """What the rows of nodes would gain by shares of their own: the mean divergence of the node's from theirs."""
+        parts = [self.tree.sample(int(node), _SAMPLE) for node in nodes]
+        first = np.cumsum([0, *(part.size for part in parts)])
+        n, mean = np.concatenate([part.n for part in parts]), np.concatenate([part.mean for part in parts])
+        rows = Tied(n, mean, None, np.zeros(n.size))
+        scores, common = view.scores(rows), np.repeat(share.T, np.diff(first), axis=0)
+        gain = logsumexp(scores, axis=1) - (common * scores).sum(axis=1) + xlogy(common, common).sum(axis=1)
+        return np.add.reduceat(rows.n * gain, first[:-1]) / np.add.reduceat(rows.n, first[:-1])
+
+    def _worth(self, n: Array, total: Any = None) -> Array:
         """Nats per row that the split of nodes must gain: small nodes more, as all of them together matter little."""
         D = self.rows.mean.shape[1]
-        return np.maximum(self.rule.gain, self.rule.least * self.total * D / n)
+        return np.maximum(self.rule.gain, self.rule.least * (self.total if total is None else total) * D / n)
 
-    def _misfits(self, view: View, scores: Array, share: Array, n: Array, misfit: float) -> Array:
+    def _misfits(self, view: View, found: Shares, n: Array, misfit: float) -> Array:
         """By how much half the mean squared distance of a node's rows exceeds what is allowed."""
         D = self.rows.mean.shape[1]
         best = view.log_weight - view.form.offset
-        excess = np.einsum("ki,ik->i", share, best - scores) - D / 2
+        share, lse = found
+        # the log of a share is the score less lse
+        excess = best @ share - xlogy(share, share).sum(axis=0) - lse - D / 2
         allowed = np.maximum(self.rule.slack, self.rule.least * self.total / n) * D
         return excess - np.maximum(misfit * np.sqrt(D / (2 * n)), allowed)
 
-    def _gains(self, view: View, scores: Array, nodes: Array, levels: int) -> Array:
+    def _gains(self, view: View, whole: Array, n: Array, nodes: Array, levels: int) -> Array:
         """Fall of the free energy per row if nodes give way to their children, or to theirs."""
         if not nodes.size:
             return np.zeros(0)
-        whole = soften(scores).lse
-        n = self.tree.tied(nodes).n
         owner, level = np.arange(nodes.size), nodes
         for _ in range(levels):
             apart = self.tree.split(level)
@@ -160,21 +210,22 @@ class TreeNodes:
             owner = np.concatenate([owner[~apart], owner[apart], owner[apart]])
             level = np.concatenate([level[~apart], left, left + 1])
         below = self.tree.tied(level)
-        total = np.bincount(owner, weights=below.n * soften(view.scores(below)).lse, minlength=nodes.size)
+        total = np.bincount(owner, weights=below.n * view.shares(below).lse, minlength=nodes.size)
         return total / n - whole
 
-    def _changes(self, view: View, scores: Array, nodes: Array) -> Array:
+    def _changes(self, view: View, share: Array, nodes: Array) -> Array:
         """Largest total variation between the responsibilities of a node and those of a child."""
-        share, change = soften(scores).resp, np.zeros(nodes.size)
+        change = np.zeros(nodes.size)
         apart = np.flatnonzero(self.tree.split(nodes))
         for child in (0, 1) if apart.size else ():
-            below = soften(view.scores(self.tree.tied(self.tree.left[nodes[apart]] + child))).resp
+            below = view.shares(self.tree.tied(self.tree.left[nodes[apart]] + child)).resp
             change[apart] = np.maximum(change[apart], 0.5 * np.abs(below - share[:, apart]).sum(axis=0))
         return change
 
     def coarsen(self, view: View) -> None:
         """Join siblings that lose next to nothing by it, again and again."""
-        while not self.fixed:
+        self._seen = self._seen[:0]
+        while not self.fixed and self.growing:
             first = np.flatnonzero(self.tree.parent[self.nodes[:-1]] == self.tree.parent[self.nodes[1:]])
             first = first[self._joinable(view, first)]
             if not first.size:
@@ -188,13 +239,19 @@ class TreeNodes:
         if not first.size:
             return np.zeros(0, bool)
         parents = self.tree.tied(self.tree.parent[self.nodes[first]])
-        scores, below = view.scores(parents), soften(view.scores(self.tied)).lse
-        share, whole = soften(scores)
+        found, below = view.shares(parents), view.shares(self.tied).lse
         together = self.tied.n[first] * below[first] + self.tied.n[first + 1] * below[first + 1]
-        cheap = together / parents.n - whole < 0.1 * self.rule.gain
+        cheap = together / parents.n - found.lse < 0.1 * self.rule.gain
         if isinstance(view.form, Linear):
             return cheap
-        return cheap & (self._misfits(view, scores, share, parents.n, self.rule.misfit - 1) <= 0)
+        return cheap & (self._misfits(view, found, parents.n, self.rule.misfit - 1) <= 0)
+
+
+def _chunks(n: Array) -> list[slice]:
+    """Nodes to be looked at together: about as many rows each."""
+    passed = np.cumsum(np.minimum(n, _SAMPLE)) // (16 * _SAMPLE)
+    edges = [0, *(np.flatnonzero(np.diff(passed)) + 1).tolist(), n.size]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def _along(part: Tied, direction: Array) -> Array:

@@ -23,6 +23,10 @@ class Partition(Protocol):
     fixed: bool  # True if it never changes
 
     @property
+    def rough(self) -> float:
+        """Nats per row that a split must gain at present: less may be due to rows that are tied."""
+
+    @property
     def ways(self) -> float:
         """Children a split may have at present."""
 
@@ -48,6 +52,7 @@ class SingleRows:
     """The rows as they are."""
 
     fixed = True
+    rough = 0.0
     ways = float("inf")
 
     def __init__(self, tied: Tied):

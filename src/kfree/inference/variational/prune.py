@@ -6,8 +6,9 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.families.conjugate import take
+from kfree.inference.variational.forms import soften
 from kfree.inference.variational.mixture import Mixture, Setting, arranged, best_mixture
-from kfree.inference.variational.sweep import Swept, soften
+from kfree.inference.variational.sweep import Swept
 from kfree.rows import Tied
 
 # Updates of the others before a removal is judged.
@@ -48,7 +49,7 @@ def _doubtful(setting: Setting, tied: Tied, mixture: Mixture) -> Array:
     loss = np.empty(mixture.size)
     for c in range(mixture.size):
         loss[c] = tied.n @ (lse - soften(np.delete(scores, c, axis=1)).lse)
-    own = setting.family.divergence(mixture.params, setting.prior)
+    own = setting.divergence(mixture.params)
     doubtful = np.flatnonzero(loss < np.maximum(_HOPE * own, slight))
     return doubtful[np.argsort((loss - own)[doubtful], kind="stable")]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.loop import Budget, Info, run
-from kfree.inference.variational.mixture import Mixture, Setting, arranged, best_mixture
+from kfree.inference.variational.mixture import Mixture, Setting, View, arranged, best_mixture
 from kfree.inference.variational.partition import Partition, all_in_one
 from kfree.inference.variational.prune import prune
 from kfree.inference.variational.split import Proposal, propose, split_mixture
@@ -43,6 +43,7 @@ class State(NamedTuple):
     """A mixture and the sums under its responsibilities."""
 
     mixture: Mixture
+    view: View
     names: Array  # (T,) numbers that components keep as they change places
     swept: Swept
     energy: float
@@ -97,6 +98,7 @@ class _Search:
                 elif self.partition.sharpen():
                     converged = self._again()
                 else:
+                    converged = self._prune(converged)
                     break
         except KeyboardInterrupt:
             self.budget.interrupted = True
@@ -126,29 +128,42 @@ class _Search:
         assert self.state is not None
         self.state, converged = self._settle(self.state)
         self.trace += self._settled[1:]
-        mixture, swept, energy, origin = prune(self.setting, self.partition.tied, self.state.mixture)
-        if mixture.size < self.state.mixture.size:
-            self.state, converged = self._settle(State(mixture, self.state.names[origin], swept, energy, np.inf, 0))
-            self.trace += self._settled
+        converged = self._prune(converged)
         # clear verdicts on splits of many rows stand
         tied, state = self.partition.tied, self.state
         least, many = _CLEAR * self.plan.enough(tied, state.energy), _MANY * tied.mean.shape[1]
         self.known = {k: known for k, known in self.known.items() if known.gain < -least and known.mass >= many}
         return converged
 
-    def _swept(self, mixture: Mixture, names: Array, before: float = np.inf, cycle: int = 0) -> State:
-        swept, energy = mixture.sweep(self.setting, self.partition.tied)
-        return State(mixture, names, swept, energy, before - energy, cycle)
+    def _prune(self, converged: bool) -> bool:
+        """Remove components that were made for what nodes mixed up; whether the last updates converged."""
+        assert self.state is not None
+        if self.partition.fixed or self.budget.spent:
+            return converged
+        mixture, swept, energy, origin = prune(self.setting, self.partition.tied, self.state.mixture)
+        if mixture.size < self.state.mixture.size:
+            view, names = mixture.view(self.setting), self.state.names[origin]
+            self.state, converged = self._settle(State(mixture, view, names, swept, energy, np.inf, 0))
+            self.trace += self._settled
+        return converged
+
+    def _swept(
+        self, mixture: Mixture, names: Array, before: float = np.inf, cycle: int = 0, view: View | None = None
+    ) -> State:
+        view = mixture.view(self.setting) if view is None else view
+        swept, energy = mixture.sweep(self.setting, self.partition.tied, view)
+        return State(mixture, view, names, swept, energy, before - energy, cycle)
 
     def _settle(self, start: State, target: float = np.inf) -> tuple[State, bool]:
         """Update everything until the free energy falls no more, or will not reach the target."""
-        enough = self.plan.enough(self.partition.tied, start.energy) / 10
+        enough = self.plan.enough(self.partition.tied, start.energy) / (1 if self.partition.rough > 0 else 10)
 
         def step(state: State) -> tuple[State, Info]:
             mixture, order = best_mixture(self.setting, state.swept)
             due = state.cycle % _CYCLES == _CYCLES - 1 or state.fall <= enough
-            opened = self.partition.expand(mixture.view(self.setting)) if due else int(not self.partition.fixed)
-            after = self._swept(mixture, state.names[order], state.energy, state.cycle + 1)
+            view = mixture.view(self.setting)
+            opened = self.partition.expand(view) if due else int(not self.partition.fixed)
+            after = self._swept(mixture, state.names[order], state.energy, state.cycle + 1, view)
             # divergences are differences of numbers of the order of D for each component
             terms = 1e-4 * mixture.size * self.partition.tied.mean.shape[1]
             scale = abs(after.swept.evidence) + abs(after.energy) + terms
@@ -172,23 +187,38 @@ class _Search:
         while failed < self.plan.n_failed and not self.budget.spent:
             assert self.state is not None
             c = self._candidate(self.state)
-            if c is None:
+            if c is None or self._gain(self.state, c) < self.partition.rough * self.state.swept.sums.mass[c]:
                 return False, True
+            name, rows = int(self.state.names[c]), self.partition.tied
             after, converged = self._split(self.state, c)
-            energy = self._comparable(self.state)
+            followed = [] if self.partition.tied is rows else self._follow(after.energy)
+            energy = self.state.energy
             if after.energy <= energy - self.plan.enough(self.partition.tied, energy):
                 self._accept(after)
                 return True, converged
             failed += 1
-            name = int(self.state.names[c])
+            self.trace += followed
             self.known[name] = Proposal(-np.inf, self.known[name].mass)
         return False, True
 
-    def _comparable(self, state: State) -> float:
-        """Free energy of the state on the partition as it is now."""
-        if self.partition.fixed:
-            return state.energy
-        return state.mixture.free_energy(self.setting, self.partition.tied)
+    def _follow(self, target: float) -> list[float]:
+        """Bring the state onto the rows as they are now, where the target is from, and update it until it is clear
+        which of the two is better: finer rows alone must not pass for a better mixture. Free energies on the way."""
+        assert self.state is not None
+        state = self._swept(self.state.mixture, self.state.names, view=self.state.view)
+        enough, trace = self.plan.enough(self.partition.tied, state.energy), [state.energy]
+        for _ in range(self.plan.max_iter):
+            # while rows are tied roughly, only splits whose own gain was clear come this far
+            if self.partition.rough > 0 or self.budget.spent or state.energy < target + enough:
+                break
+            mixture, order = best_mixture(self.setting, state.swept)
+            state = self._swept(mixture, state.names[order], state.energy)
+            trace.append(state.energy)
+            if state.fall <= enough / 10 or state.energy - target > _HOPELESS * state.fall:
+                break
+        self.state = state
+        self.n_iter += len(trace) - 1
+        return trace
 
     def _split(self, state: State, c: int) -> tuple[State, bool]:
         proposal = self.known[int(state.names[c])]
@@ -203,8 +233,8 @@ class _Search:
         last = self.trace[-1]
         self.trace += [value for value in self._settled if value <= last] if self.partition.fixed else self._settled
         if not self.partition.fixed:
-            self.partition.coarsen(after.mixture.view(self.setting))
-            after = self._swept(after.mixture, after.names)
+            self.partition.coarsen(after.view)
+            after = self._swept(after.mixture, after.names, view=after.view)
         self.state = after
 
     def _candidate(self, state: State) -> int | None:
@@ -216,7 +246,7 @@ class _Search:
         enough = self.plan.enough(self.partition.tied, state.energy)
         while open_ and not self.budget.spent:
             now, open_ = np.array(open_[: self.plan.n_candidates]), open_[self.plan.n_candidates :]
-            found = propose(self.setting, self.partition, state.mixture, state.swept, now, enough, room)
+            found = propose(self.setting, self.partition, state.mixture, state.view, state.swept, now, enough, room)
             self.known |= {int(state.names[c]): proposal for c, proposal in zip(now, found)}
             if max(self._gain(state, c) for c in eligible) > enough:
                 break

@@ -6,10 +6,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
-from kfree.families.conjugate import Whitened, join, take
-from kfree.inference.variational.mixture import EMPTY, Mixture, Setting, arranged
+from kfree.families.conjugate import join, take
+from kfree.families.conjugate.full import FullGaussian
+from kfree.inference.variational import quick
+from kfree.inference.variational.mixture import EMPTY, Mixture, Setting, View, arranged
 from kfree.inference.variational.partition import Partition, Ray
-from kfree.inference.variational.sweep import Swept, evidence, members, shares, sums_of, sweep
+from kfree.inference.variational.sweep import Swept, members, soften_all, sums_of, sweep
+from kfree.kernels import kernels
 from kfree.rows import Tied
 from kfree.structures import by_size
 
@@ -35,13 +38,13 @@ def propose(
     setting: Setting,
     partition: Partition,
     mixture: Mixture,
+    view: View,
     swept: Swept,
     wanted: Array,
     enough: float,
     most: float = np.inf,
 ) -> list[Proposal]:
     """Try to split each of the wanted components into at most ``most``, so that the free energy falls by ``enough``."""
-    view = mixture.view(setting)
     found = members(partition.tied, view.form, view.log_weight, wanted, _PART)
     proposals = []
     for c, (index, share) in zip(wanted, found):
@@ -94,7 +97,7 @@ class _Parent(NamedTuple):
 
     def _deeper(self, part: Tied, pair: _Children, whole: float) -> _Children:
         """Children split once more, if that is better: three or four may pay where two do not."""
-        resp = shares(part, self.setting.family.form(pair.params), pair.log_weight).T
+        resp = soften_all(part, self.setting.form(pair.params), pair.log_weight).resp
         split: list[Array] = []
         for k in range(2):
             params, weight = take(pair.params, [k]), part.n * resp[k]
@@ -114,39 +117,51 @@ class _Parent(NamedTuple):
 
     def as_one(self, part: Tied) -> _Children:
         """The part as one component beside the others."""
-        setting = self.setting
-        sums = sums_of(part, setting.family.form(self.params), np.ones((1, part.size)))
-        best = setting.family.posterior(setting.prior, sums)
-        own = float(setting.family.divergence(best, setting.prior)[0])
-        fit = evidence(part, setting.family.form(best), np.zeros(1))
-        sizes = np.append(self.others[:-1], part.total)
-        weights = setting.weights.cost(np.append(sizes[by_size(sizes)], self.others[-1]))
-        return _Children(best, sums.mass, np.zeros(1), own - fit + weights)
+        return self.update(part, np.ones((1, part.size)), np.inf, 1)
 
-    def update(self, part: Tied, resp: Array, whole: float) -> _Children:
+    def update(self, part: Tied, resp: Array, whole: float, updates: int = _UPDATES) -> _Children:
         """Coordinate updates of components that share the part, from responsibilities (K, R); given up if they are
         not on the way to cost less than the whole."""
-        family, K, best = self.setting.family, resp.shape[0], None
+        if part.second is not None and quick.is_quick(self.setting.family, self.params):
+            found = self._update_nodes(part, resp, whole, updates)
+            if found is not None:
+                return found
+        return self._update(part, resp, whole, updates)
+
+    def _update_nodes(self, part: Tied, resp: Array, whole: float, updates: int) -> _Children | None:
+        """The same, compiled; None if rounding was in the way."""
+        prior, weights, (K, D) = self.setting.prior, self.setting.weights, (resp.shape[0], part.mean.shape[1])
+        found, mass, log_weight = quick.blank(K, D), np.empty(K), np.empty(K)
+        base, centre = part.base, np.repeat(self.params.mean, K, axis=0)
+        cost = kernels().share_nodes(
+            part.n, part.mean, part.second, resp.copy(), centre, self.others, prior.mean[0], prior.scale[0],
+            quick.constants(prior), np.array(weights), self.enough, whole + base, EMPTY, updates,
+            *found, mass, log_weight,
+        )  # fmt: skip
+        return None if np.isnan(cost) else _Children(quick.record(prior, mass, found), mass, log_weight, cost - base)
+
+    def _update(self, part: Tied, resp: Array, whole: float, updates: int) -> _Children:
+        K, best, setting = resp.shape[0], None, self.setting
         last, fall = np.inf, np.inf
-        sums = sums_of(part, family.form(take(self.params, [0] * K)), resp)
-        for left in range(_UPDATES - 1, -1, -1):
-            params = family.posterior(self.setting.prior, sums)
+        sums = sums_of(part, setting.form(take(self.params, [0] * K)), resp)
+        for left in range(updates - 1, -1, -1):
+            params = setting.posterior(sums)
             sizes = np.concatenate([self.others[:-1], sums.mass])
             order = by_size(sizes)
             sizes = np.append(sizes[order], self.others[-1])
-            sticks = self.setting.weights.posterior(sizes)
-            expected = self.setting.weights.expected_log(sticks)
+            sticks = setting.weights.posterior(sizes)
+            expected = setting.weights.expected_log(sticks)
             log_weight = expected[np.argsort(order)[-K:]]
-            swept = sweep(part, family.form(params), log_weight, K)
+            swept = sweep(part, setting.form(params), log_weight, K)
             held = float(sizes @ expected - sums.mass @ log_weight)
-            own = float(family.divergence(params, self.setting.prior).sum())
-            cost = self.setting.weights.divergence(sticks) + own - swept.evidence - held
+            own = float(setting.divergence(params).sum())
+            cost = setting.weights.divergence(sticks) + own - swept.evidence - held
             if best is None or cost < best.cost:
                 best = _Children(params, sums.mass, log_weight, cost)
             before, fall = fall, last - cost
             slowing = min(1.0, fall / before) if before < np.inf else 1.0
-            hopeless = cost - whole > left * fall * slowing
-            if not fall > self.enough / 10 or hopeless or swept.sums.mass.min() <= EMPTY:
+            done = left == 0 or not fall > self.enough / 10 or swept.sums.mass.min() <= EMPTY
+            if done or cost - whole > left * fall * slowing:
                 break
             last, sums = cost, swept.sums
         assert best is not None
@@ -166,10 +181,9 @@ def split_mixture(
 
 def find_ray(setting: Setting, params: Any, part: Tied, weight: Array) -> Ray:
     """The leading direction of a component's rows, which have these weights, and their centre."""
-    form = setting.family.form(params)
-    if isinstance(form, Whitened):
+    if isinstance(setting.family, FullGaussian):
         vectors = np.linalg.eigh(params.scale[0])[1]
-        return Ray(vectors[:, -1], form.mean[0])
+        return Ray(vectors[:, -1], params.mean[0])
     rows = setting.family.standardised(part.mean, setting.family.means(params)[0])
     centre = np.asarray(rows.T @ weight).ravel() / weight.sum()
     return Ray(_leading(rows, weight, centre, part.second), centre)

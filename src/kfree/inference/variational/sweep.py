@@ -6,8 +6,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.families.conjugate import Form, Sums
-from kfree.inference.variational.forms import make_runner
-from kfree.kernels import kernels
+from kfree.inference.variational.forms import Shares, make_runner
 from kfree.rows import Tied
 
 
@@ -19,19 +18,12 @@ class Swept(NamedTuple):
     evidence: float  # sum over rows of n logsumexp(W), log h included
 
 
-class Shares(NamedTuple):
-    """Soft assignments of a block."""
-
-    resp: Array  # (K, m)
-    lse: Array  # (m,) without log h
-
-
 def sweep(tied: Tied, form: Form, log_weight: Array, free: int) -> Swept:
     """Sums under q(z) = softmax(W), ``W = E[log p] + log_weight``, for the first ``free`` components."""
     runner = make_runner(form, free, tied)
 
     def of_span(span: slice) -> tuple[tuple[Array, ...], float, float]:
-        resp, lse = soften(runner.scores(tied, span), log_weight)
+        resp, lse = runner.shares(tied, span, log_weight)
         n = tied.n[span]
         return runner.sums(tied, span, resp), float((resp[free:] @ n).sum()), float(n @ lse)
 
@@ -53,14 +45,6 @@ def sums_of(tied: Tied, form: Form, resp: Array) -> Sums:
     return runner.result(total)
 
 
-def soften(scores: Array, log_weight: Array | None = None) -> Shares:
-    """Shares of terms in sums of exponentials, and the logs of the sums."""
-    log_weight = np.zeros(scores.shape[1]) if log_weight is None else log_weight
-    resp, lse = np.empty(scores.shape[::-1]), np.empty(scores.shape[0])
-    kernels().soften(scores, log_weight, resp, lse)
-    return Shares(resp, lse)
-
-
 def log_joint(tied: Tied, form: Form, log_weight: Array) -> Array:
     """W without log h of all rows, (R, K): for tables whose rows are few."""
     runner = make_runner(form, 0, tied)
@@ -73,7 +57,7 @@ def evidence(tied: Tied, form: Form, log_weight: Array) -> float:
     runner = make_runner(form, 0, tied)
 
     def of_span(span: slice) -> float:
-        return float(tied.n[span] @ soften(runner.scores(tied, span), log_weight).lse)
+        return float(tied.n[span] @ runner.shares(tied, span, log_weight).lse)
 
     return sum(tied.each(of_span, runner.K)) + tied.base
 
@@ -83,7 +67,7 @@ def members(tied: Tied, form: Form, log_weight: Array, wanted: Array, least: flo
     runner = make_runner(form, 0, tied)
 
     def of_span(span: slice) -> list[tuple[Array, Array]]:
-        resp = soften(runner.scores(tied, span), log_weight).resp[wanted]
+        resp = runner.shares(tied, span, log_weight).resp[wanted]
         places = [np.flatnonzero(share > least) for share in resp]
         return [(span.start + place, share[place]) for place, share in zip(places, resp)]
 
@@ -94,21 +78,26 @@ def members(tied: Tied, form: Form, log_weight: Array, wanted: Array, least: flo
     ]
 
 
-def assign(tied: Tied, form: Form, log_weight: Array) -> tuple[Array, float]:
-    """Likeliest of the components but the last (the tail) of each row, and the evidence."""
+def assign(tied: Tied, form: Form, log_weight: Array) -> tuple[Array, Array]:
+    """Likeliest of the components but the last (the tail) of each row, and logsumexp(W) without log h."""
     runner = make_runner(form, 0, tied)
+    labels, lse = np.empty(tied.size, np.intp), np.empty(tied.size)
 
-    def of_span(span: slice) -> tuple[Array, float]:
-        scores = runner.scores(tied, span)
-        labels = (scores[:, :-1] + log_weight[:-1]).argmax(axis=1)
-        return labels, float(tied.n[span] @ soften(scores, log_weight).lse)
+    def of_span(span: slice) -> None:
+        runner.assign(tied, span, log_weight, labels[span], lse[span])
 
-    parts = list(tied.each(of_span, runner.K))
-    return np.concatenate([part[0] for part in parts]), sum(part[1] for part in parts) + tied.base
+    for _ in tied.each(of_span, runner.K):
+        pass
+    return labels, lse
 
 
 def shares(tied: Tied, form: Form, log_weight: Array) -> Array:
     """Responsibilities of all rows, (R, K)."""
+    return soften_all(tied, form, log_weight).resp.T
+
+
+def soften_all(tied: Tied, form: Form, log_weight: Array) -> Shares:
+    """Responsibilities of all rows, and logs of the sums they are shares of, without log h."""
     runner = make_runner(form, 0, tied)
-    parts = tied.each(lambda span: soften(runner.scores(tied, span), log_weight).resp.T, runner.K)
-    return np.concatenate(list(parts))
+    parts = list(tied.each(lambda span: runner.shares(tied, span, log_weight), runner.K))
+    return parts[0] if len(parts) == 1 else Shares(*(np.concatenate(part, axis=-1) for part in zip(*parts)))

@@ -18,9 +18,9 @@ from kfree.kernels.compiled.feature_runs import run_features, seed_features
 from kfree.kernels.compiled.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.compiled.location import place_documents
-from kfree.kernels.compiled.mixture import add_squares, collect, soften, subtract_squares, weighted_scores
+from kfree.kernels.compiled.mixture import add_squares, assign_rows, collect, soften, subtract_squares, weighted_scores
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
-from kfree.kernels.compiled.nodes import half_precisions, node_scores, node_sums
+from kfree.kernels.compiled.nodes import half_precisions, node_scores, node_shares, node_sums, share_nodes, unpack
 from kfree.kernels.compiled.paper import paper_cells, paper_clusters
 from kfree.kernels.compiled.powers import raise_rows
 from kfree.kernels.compiled.seeds import gain_of_seeds
@@ -47,6 +47,7 @@ from kfree.kernels.compiled.tree import (
     second_full,
 )
 from kfree.kernels.compiled.tree_csr import alike_csr, halve_csr, leading_csr, mean_csr
+from kfree.kernels.compiled.wishart import stick_terms, wishart_divergence, wishart_form, wishart_posterior
 
 __all__ = [
     "add_columns",
@@ -56,6 +57,7 @@ __all__ = [
     "alike_csr",
     "alike_dense",
     "arrange",
+    "assign_rows",
     "best_rows",
     "close_documents",
     "close_words",
@@ -93,6 +95,7 @@ __all__ = [
     "nearest_csr",
     "nearest_dense",
     "node_scores",
+    "node_shares",
     "node_sums",
     "open_decisions",
     "own_csr",
@@ -109,18 +112,24 @@ __all__ = [
     "second_full",
     "seed_features",
     "share_gains",
+    "share_nodes",
     "soft_documents",
     "soft_words",
     "soften",
     "solve_means",
     "sort_segments",
+    "stick_terms",
     "subtract_squares",
     "sweep_rows",
     "tally",
     "tally_dense",
     "three_least",
+    "unpack",
     "unsettled",
     "visit_rows",
     "walk_rows",
     "weighted_scores",
+    "wishart_divergence",
+    "wishart_form",
+    "wishart_posterior",
 ]

@@ -18,9 +18,9 @@ from kfree.kernels.reference.feature_runs import run_features, seed_features
 from kfree.kernels.reference.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.reference.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.reference.location import place_documents
-from kfree.kernels.reference.mixture import add_squares, collect, soften, subtract_squares, weighted_scores
+from kfree.kernels.reference.mixture import add_squares, assign_rows, collect, soften, subtract_squares, weighted_scores
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
-from kfree.kernels.reference.nodes import half_precisions, node_scores, node_sums
+from kfree.kernels.reference.nodes import half_precisions, node_scores, node_shares, node_sums, share_nodes, unpack
 from kfree.kernels.reference.paper import paper_cells, paper_clusters
 from kfree.kernels.reference.soft import add_columns, likeliest, raise_rows, soft_documents, soft_words
 from kfree.kernels.reference.sums import (
@@ -45,6 +45,7 @@ from kfree.kernels.reference.tree import (
     second_full,
 )
 from kfree.kernels.reference.tree_csr import alike_csr, halve_csr, leading_csr, mean_csr
+from kfree.kernels.reference.wishart import stick_terms, wishart_divergence, wishart_form, wishart_posterior
 
 __all__ = [
     "add_columns",
@@ -54,6 +55,7 @@ __all__ = [
     "alike_csr",
     "alike_dense",
     "arrange",
+    "assign_rows",
     "best_rows",
     "close_documents",
     "close_words",
@@ -91,6 +93,7 @@ __all__ = [
     "nearest_csr",
     "nearest_dense",
     "node_scores",
+    "node_shares",
     "node_sums",
     "open_decisions",
     "own_csr",
@@ -107,18 +110,24 @@ __all__ = [
     "second_full",
     "seed_features",
     "share_gains",
+    "share_nodes",
     "soft_documents",
     "soft_words",
     "soften",
     "solve_means",
     "sort_segments",
+    "stick_terms",
     "subtract_squares",
     "sweep_rows",
     "tally",
     "tally_dense",
     "three_least",
+    "unpack",
     "unsettled",
     "visit_rows",
     "walk_rows",
     "weighted_scores",
+    "wishart_divergence",
+    "wishart_form",
+    "wishart_posterior",
 ]
