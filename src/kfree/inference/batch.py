@@ -11,6 +11,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, assign, own_cost
+from kfree.inference.gaps import split_at_gaps
 from kfree.inference.grow import Grown, Growth, grow, update
 from kfree.inference.loop import Budget, Outcome
 from kfree.inference.moves import SplitRule, apply_moves, merge_halves
@@ -24,6 +25,8 @@ SAMPLE_TOL, EXTREME_TOL = 0.01, 0.0005
 ROWS_PER_CLUSTER = 10
 #: Moves are made on samples up to this size, in at most so many rounds.
 MOVES_UP_TO, MOVE_ROUNDS = 50_000, 20
+#: Splits at gaps are looked for on samples up to this size.
+GAPS_UP_TO = 12_500
 #: Extremes: rounds, distinct rows a cluster, how far below lam they start, share of the sample they may make up.
 EXTREME_ROUNDS, EXTREMES_EACH, EXTREMES_FROM, EXTREMES_SHARE = 10, 20, 0.1, 4
 _SAMPLE_PASSES = 300
@@ -145,6 +148,7 @@ def _fit_sample(
     growth = Growth(settings.lam, tol, limit)
     memory = make_memory(sample.n)
     seen: set[int] = set()
+    looked_at: set[int] = set()
     tidy = True
     for _ in range(MOVE_ROUNDS + 1):
         # extremes weigh less than one row here but open clusters as one: the sample's objective may rise
@@ -156,6 +160,8 @@ def _fit_sample(
         assign(sample, centres, memory, settings.lam)
         room = limit - centres.mean.shape[0]
         centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule(), most_splits=room, seen=seen)
+        if not moved and count <= GAPS_UP_TO:
+            centres, moved = split_at_gaps(sample, centres, memory, settings.lam, room=room, seen=looked_at)
         if not moved:  # halves are joined once, at the end: growth might only open them again
             centres, moved = merge_halves(sample, centres, memory, settings.lam)
             tidy = False
@@ -170,6 +176,7 @@ def _grow_and_move(
 ) -> Outcome:
     """The whole table is the sample: moves are part of the fit, and traced."""
     trace: list[float] = []
+    looked_at: set[int] = set()
     for _ in range(MOVE_ROUNDS + 1):
         outcome = grow(
             table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter - len(trace)
@@ -183,6 +190,8 @@ def _grow_and_move(
         outcome = outcome._replace(state=outcome.state._replace(sums=sums, moved=False))
         room = settings.max_clusters - centres.mean.shape[0]
         centres, moved = apply_moves(table, centres, memory, settings.lam, SplitRule(), most_splits=room)
+        if not moved:
+            centres, moved = split_at_gaps(table, centres, memory, settings.lam, room=room, seen=looked_at)
         if not moved:
             break
         outcome = outcome._replace(state=Grown(centres, outcome.state.pause), converged=False)

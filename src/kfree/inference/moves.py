@@ -262,7 +262,7 @@ def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> 
     merges = _disjoint(pairs, _rises(table, total, mass, pairs))
     if not merges:
         return centres, 0
-    return _relabelled(table, memory, _targets(K, merges)[memory.labels], K), len(merges)
+    return relabelled(table, memory, _targets(K, merges)[memory.labels], K), len(merges)
 
 
 def _disjoint(pairs: Array, rises: Array) -> list[tuple[int, int]]:
@@ -388,7 +388,7 @@ def apply_moves(
     new[split] = K + np.arange(split.size)
     away = (halves.side == 1) & (new[memory.labels] >= 0)
     labels = np.where(away, new[memory.labels], _targets(K, merges)[memory.labels])
-    return _relabelled(table, memory, labels, K + split.size), split.size + len(merges)
+    return relabelled(table, memory, labels, K + split.size), split.size + len(merges)
 
 
 def _targets(K: int, merges: list[tuple[int, int]]) -> Array:
@@ -399,7 +399,7 @@ def _targets(K: int, merges: list[tuple[int, int]]) -> Array:
     return target
 
 
-def _relabelled(table: Table, memory: Memory, labels: Array, K: int) -> Centres:
+def relabelled(table: Table, memory: Memory, labels: Array, K: int) -> Centres:
     """Give the rows new labels below K, drop clusters without weight, and return the centres."""
     total, mass = table.rows.sums(labels.astype(np.int32), K)
     held = np.flatnonzero(mass > 0)
