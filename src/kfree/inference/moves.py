@@ -64,6 +64,18 @@ class Halves(NamedTuple):
     clarity: Array  # (K,) share of the judges' variance that lies between the sides, less what chance may add to it
 
 
+class Tried(NamedTuple):
+    """Clusters of a table that were not split: the same rows need not be tried again."""
+
+    gain: dict[int, float]  # by fingerprint: what their split would have gained
+    side: Array  # (n,) int8, and where it would have put their rows
+
+
+def nothing_tried(n: int) -> Tried:
+    """What is known before the first try."""
+    return Tried({}, np.zeros(n, np.int8))
+
+
 class Roles(NamedTuple):
     """Who chooses a split and who judges it; rows of weight zero do neither."""
 
@@ -363,23 +375,23 @@ def apply_moves(
     *,
     strays: float = STRAYS,
     most_splits: float = np.inf,
-    seen: set[int] | None = None,
+    tried: Tried | None = None,
 ) -> tuple[Centres, int]:
     """One round of splits and merges on disjoint clusters; labels follow. Returns the centres and how many moved.
 
-    Each move lowers the objective by |gain - lam|. ``seen`` remembers clusters that were not worth a split, between
-    calls with the same table and rule: the same rows need not be tried again.
+    Each move lowers the objective by |gain - lam|. ``tried`` is kept between calls with the same table and rule.
     """
     K = centres.mean.shape[0]
     prints = fingerprints(table, memory.labels, K).tolist()
-    wanted = np.array([seen is None or print not in seen for print in prints], bool)
+    wanted = np.array([tried is None or print not in tried.gain for print in prints], bool)
     halves = halve(table, centres, memory, rule, wanted)
     margin = 1e-10 * (lam + halves.gain)
     split = np.flatnonzero((halves.gain > lam + margin) & (halves.clarity >= rule.clarity))
     split = split[np.argsort(-halves.gain[split], kind="stable")][: int(max(0, min(most_splits, split.size)))]
-    if seen is not None:
-        seen.update(prints)
-        seen.difference_update(prints[k] for k in split)
+    if tried is not None:
+        np.copyto(tried.side, halves.side, where=wanted[memory.labels])
+        wanted[split] = False
+        tried.gain.update((prints[k], float(halves.gain[k])) for k in np.flatnonzero(wanted))
     merges = paying_merges(table, centres, memory, lam, strays=strays)
     merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
     if not split.size and not merges:
