@@ -82,7 +82,7 @@ def test_gaps_are_found_by_every_divergence(name, smoothing):
 
 @pytest.mark.parametrize("n", [1500, 6000])
 def test_weights_repetition_and_row_order_make_no_difference_to_gaps(n):
-    X, truth = groups(n, k=12)
+    X, _ = groups(n, k=12)
     rng = np.random.default_rng(n)
     w = rng.integers(0, 4, size=n)
     lam = covering(X)
