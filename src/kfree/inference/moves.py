@@ -116,13 +116,15 @@ def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Hal
     """For each cluster the trial that gains most."""
     K, members = roles.chance.size, parted.members
     best = Halves(np.zeros(table.n, np.int8), np.zeros(K), np.zeros(K))
-    # small tables spend their time in Python, which does not run in parallel
-    spread = in_order if table.rows.entries > _ENTRIES else map
-    for found in spread(lambda trial: _try(table, parted, roles, trial), range(trials)):
-        better = found.gain > best.gain
-        rows = members[better[parted.labels[members]]]
-        best.side[rows] = found.side[rows]
-        best.gain[better], best.clarity[better] = found.gain[better], found.clarity[better]
+    # small tables spend their time in Python, which does not run in parallel: all trials in one go
+    small = table.rows.entries <= _ENTRIES
+    goes = [range(trials)] if small and trials else [range(trial, trial + 1) for trial in range(trials)]
+    for go in in_order(lambda go: _try(table, parted, roles, go), goes):
+        for found in go:
+            better = found.gain > best.gain
+            chosen = members[better[parted.labels[members]]]
+            best.side[chosen] = found.side[chosen]
+            best.gain[better], best.clarity[better] = found.gain[better], found.clarity[better]
     return best
 
 
@@ -145,39 +147,58 @@ def fingerprints(table: Table, labels: Array, K: int) -> Array:
     return prints
 
 
-def _try(table: Table, parted: Parted, roles: Roles, trial: int) -> Halves:
-    """One trial: two seeds in every cluster and a few steps of two-means on the fitting rows."""
-    K, fits, labels = roles.chance.size, roles.fits, parted.labels[roles.fits]
-    mean, usable = _seed(table, parted, roles, trial)
+def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halves]:
+    """Some trials: two seeds in every cluster and a few steps of two-means on the fitting rows.
+
+    To each trial belong clusters of its own, K of them, which hold the same rows.
+    """
+    T, K = len(trials), roles.chance.size
+    fits, judges = _for_each(T, roles.fits), _for_each(T, roles.judges)
+    labels = _shifted(T, K, parted.labels[roles.fits])
+    mean, usable = _seed(table, parted.cost[fits], fits, labels, K, trials)
     for _ in range(STEPS):
         side = _contrast(table, mean, fits, labels) > 0
-        total, mass = np.zeros_like(mean), np.zeros(2 * K)
+        total, mass = np.zeros_like(mean), np.zeros(2 * T * K)
         table.rows.add(fits, (2 * labels + side).astype(np.int32), total, mass)
-        usable &= (mass.reshape(K, 2) > 0).all(axis=1)
+        usable &= (mass.reshape(T * K, 2) > 0).all(axis=1)
         move = np.repeat(usable, 2)
         mean[move] = table.geometry.centre(total[move], mass[move])
-    rows = parted.members[usable[parted.labels[parted.members]]]
-    labels = parted.labels[rows]
-    contrast, halves = np.zeros(table.n), np.zeros(table.n, np.int8)
-    contrast[rows] = _contrast(table, mean, rows, labels)
-    halves[rows] = contrast[rows] > 0
-    gain = _gains(table, rows, 2 * labels + halves[rows], usable)
-    clarity = _clarity(table, parted.labels, contrast, halves, roles.judges, K) - roles.chance
-    return Halves(halves, gain, clarity)
+    members = _for_each(T, parted.members)
+    labels = _shifted(T, K, parted.labels[parted.members])
+    known = usable[labels]
+    rows, labels = members[known], labels[known]
+    contrast, side = np.zeros((T, table.n)), np.zeros((T, table.n), np.int8)
+    contrast[labels // K, rows] = value = _contrast(table, mean, rows, labels)
+    side[labels // K, rows] = value > 0
+    gain = _gains(table, rows, 2 * labels + (value > 0), usable)
+    trial, labels = np.repeat(np.arange(T), roles.judges.size), _shifted(T, K, parted.labels[roles.judges])
+    share = _clarity(table.rows.weights(judges), labels, contrast[trial, judges], side[trial, judges], T * K)
+    clarity = share - np.tile(roles.chance, T)
+    return [Halves(*parts) for parts in zip(side, gain.reshape(T, K), clarity.reshape(T, K))]
 
 
-def _seed(table: Table, parted: Parted, roles: Roles, trial: int) -> tuple[Array, Array]:
+def _for_each(T: int, rows: Array) -> Array:
+    """The same rows once for each trial."""
+    return np.tile(rows, T) if T > 1 else rows
+
+
+def _shifted(T: int, K: int, labels: Array) -> Array:
+    """The labels of the same rows in the clusters of each trial."""
+    return (np.arange(T, dtype=np.int32)[:, None] * np.int32(K) + labels).ravel() if T > 1 else labels
+
+
+def _seed(table: Table, cost: Array, fits: Array, labels: Array, K: int, trials: range) -> tuple[Array, Array]:
     """Two seeds in every cluster by races weighted with the divergence: from the centre, then from the first."""
-    K, fits, labels = roles.chance.size, roles.fits, parted.labels[roles.fits]
-    time = -np.log(_uniform(table.hashes[fits], trial))
-    first = _winners(table, fits, labels, parted.cost[fits] / time, K)
+    hashes = table.hashes[fits[: fits.size // len(trials)]]
+    time = -np.log(np.concatenate([_uniform(hashes, trial) for trial in trials]))
+    first = _winners(table, fits, labels, cost / time, K * len(trials))
     usable = first >= 0
     a = table.singletons(np.where(usable, first, 0))
     from_a = own_cost(table, fits, Centres(table.geometry, a), labels)
-    second = _winners(table, fits, labels, from_a / time, K)
+    second = _winners(table, fits, labels, from_a / time, K * len(trials))
     usable &= second >= 0
     b = table.singletons(np.where(usable, second, 0))
-    mean = np.empty((2 * K, table.rows.p))
+    mean = np.empty((2 * len(usable), table.rows.p))
     mean[0::2], mean[1::2] = a, b
     return mean, usable
 
@@ -230,13 +251,12 @@ def _distinct_judges(table: Table, labels: Array, judges: Array, K: int) -> Arra
     return np.bincount(labels[order[first]], minlength=K)
 
 
-def _clarity(table: Table, labels: Array, contrast: Array, side: Array, judges: Array, K: int) -> Array:
-    """Between-sides share of the variance of the contrast over the judging rows of each cluster."""
-    weight, cluster, value = table.rows.weights(judges), labels[judges], contrast[judges]
+def _clarity(weight: Array, cluster: Array, value: Array, side: Array, K: int) -> Array:
+    """Between-sides share of the variance of the judges' contrast in each cluster."""
     # centre by cluster first, so that no digits are lost to a common offset
     mass = np.bincount(cluster, weight, K)
     value = value - (np.bincount(cluster, weight * value, K) / np.where(mass > 0, mass, 1.0))[cluster]
-    group = 2 * cluster + side[judges]
+    group = 2 * cluster + side
     mass = np.bincount(group, weight, 2 * K)
     mean = np.bincount(group, weight * value, 2 * K) / np.where(mass > 0, mass, 1.0)
     between = (mass * mean**2).reshape(K, 2).sum(axis=1)
