@@ -11,7 +11,8 @@ from kfree.families import Geometry
 from kfree.inference import batch
 from kfree.inference.assign import Centres
 from kfree.inference.gaps import split_at_gaps
-from kfree.inference.moves import SplitRule, apply_moves, nothing_tried
+from kfree.inference.halves import SplitRule
+from kfree.inference.moves import apply_moves, nothing_tried
 from kfree.inference.table import make_memory, make_table
 from kfree.rows import DenseRows
 from slow_twins import same_partition

@@ -13,8 +13,9 @@ from kfree.families import Array
 from kfree.inference.assign import Centres, assign, own_cost
 from kfree.inference.gaps import split_at_gaps
 from kfree.inference.grow import Grown, Growth, grow, update
+from kfree.inference.halves import SplitRule
 from kfree.inference.loop import Budget, Outcome
-from kfree.inference.moves import SplitRule, apply_moves, merge_halves, nothing_tried
+from kfree.inference.moves import apply_moves, merge_halves, nothing_tried
 from kfree.inference.table import Memory, Table, make_memory
 
 #: Distinct rows of the first and the last sample, growth between them, and how much larger the table must be.

@@ -12,7 +12,8 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, own_cost
-from kfree.inference.moves import SplitRule, Tried, fingerprints, halve, relabelled
+from kfree.inference.halves import SplitRule, clear_splits, halve
+from kfree.inference.moves import Tried, fingerprints, relabelled
 from kfree.inference.pilot import ENOUGH_ROWS, MOST_ENTRIES, Pilot, make_pilot
 from kfree.inference.table import Memory, Table
 from kfree.inference.valleys import find_groups
@@ -97,7 +98,7 @@ def _shatter(table: Table, memory: Memory, lam: float, gain: Array, side: Array,
         cost[moved] = own_cost(table, moved, centres, labels[moved])
         halves = halve(table, centres, Memory(labels, cost, memory.low), rule, wanted)
         gain, side = halves.gain, halves.side
-        clear[parent[(gain > lam) & (halves.clarity >= rule.clarity)]] = True
+        clear[parent[clear_splits(table, labels, halves, rule, np.full(gain.size, lam))]] = True
     return Parts(labels, parent, clear)
 
 

@@ -11,12 +11,13 @@ from kfree.families import Array
 from kfree.inference.assign import Centres, assign, own_cost
 from kfree.inference.collapsed import move_rows
 from kfree.inference.groups import Groups, Lams, find_slots, held_by_both, held_of_labels, make_groups
+from kfree.inference.halves import SplitRule, halve, mix
 from kfree.inference.hdp import Plan, Shared, run_passes
 from kfree.inference.hdp_collapsed import move_shared_rows
 from kfree.inference.hdp_parts import part_table
 from kfree.inference.hdp_points import MOST_ENTRIES, make_block, turns
 from kfree.inference.loop import Budget, Outcome
-from kfree.inference.moves import SplitRule, close_pairs, halve, mix
+from kfree.inference.moves import close_pairs
 from kfree.inference.table import Memory, Table, make_memory
 from kfree.kernels import kernels
 from kfree.rows.threads import in_order

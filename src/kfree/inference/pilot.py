@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from kfree.families import Array, Geometry
 from kfree.inference.assign import Centres
-from kfree.inference.moves import mix
+from kfree.inference.halves import mix
 from kfree.inference.table import Table
 from kfree.rows import DenseRows
 
