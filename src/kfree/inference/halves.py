@@ -136,7 +136,7 @@ def _once(table: Table, rows: Array) -> Array:
 
 def clear_splits(table: Table, labels: Array, halves: Halves, rule: SplitRule, least: Array) -> Array:
     """Clusters (C,) that gain more than ``least`` (K,) by a split that is clear: the sides differ by much more than
-    the rows of a side do, and on the way from one to the other there is a valley. A skewed cloud has none."""
+    the rows of a side do, and there is a valley between them. A dense spot at the edge of a thin cloud has none."""
     found = np.flatnonzero((halves.gain > least) & (halves.clarity >= rule.clarity))
     if not found.size or not rule.held_out:
         return found
