@@ -90,16 +90,22 @@ def _shatter(table: Table, memory: Memory, lam: float, gain: Array, side: Array,
         parent = np.concatenate([parent, parent[split]])
         wanted = np.isin(np.arange(parent.size), np.concatenate([split, new[split]]))
         wanted &= np.bincount(labels[once], minlength=parent.size) >= 2 * ROWS_EACH
-        total, mass = table.rows.sums(labels, parent.size)
-        mean = np.tile(table.geometry.anchor, (parent.size, 1))
-        mean[mass > 0] = table.geometry.centre(total[mass > 0], mass[mass > 0])
-        centres = Centres(table.geometry, mean)
-        moved = np.flatnonzero(wanted[labels])
-        cost[moved] = own_cost(table, moved, centres, labels[moved])
-        halves = halve(table, centres, Memory(labels, cost, memory.low), rule, wanted)
+        if not wanted.any():
+            break
+        _measure(table, labels, wanted, cost)
+        halves = halve(table, parent.size, Memory(labels, cost, memory.low), rule, wanted)
         gain, side = halves.gain, halves.side
         clear[parent[clear_splits(table, labels, halves, rule, np.full(gain.size, lam))]] = True
     return Parts(labels, parent, clear)
+
+
+def _measure(table: Table, labels: Array, wanted: Array, cost: Array) -> None:
+    """Write the divergences of the rows of some parts from their centres."""
+    rows = np.flatnonzero(wanted[labels])
+    rank = (np.cumsum(wanted) - 1).astype(np.int32)[labels[rows]]
+    total, mass = np.zeros((np.count_nonzero(wanted), table.rows.p)), np.zeros(np.count_nonzero(wanted))
+    table.rows.add(rows, rank, total, mass)
+    cost[rows] = own_cost(table, rows, Centres(table.geometry, table.geometry.centre(total, mass)), rank)
 
 
 def _affordable(parts: Parts, gain: Array) -> tuple[Array, set[int]]:

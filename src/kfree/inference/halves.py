@@ -71,9 +71,8 @@ class Roles(NamedTuple):
     chance: Array  # (K,) what chance may add to the judges' share; inf where there are too few
 
 
-def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
-    """Split every wanted cluster (all by default) in two by seeded two-means; keep the best of some trials."""
-    K = centres.mean.shape[0]
+def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
+    """Split the wanted ones of K clusters (all by default) in two by seeded two-means; keep the best of some trials."""
     which = np.arange(K) if wanted is None else np.flatnonzero(wanted)
     found = Halves(np.zeros(table.n), np.zeros(K), np.zeros(K))
     if not which.size:

@@ -180,7 +180,7 @@ def apply_moves(
     K = centres.mean.shape[0]
     prints = fingerprints(table, memory.labels, K).tolist()
     wanted = np.array([tried is None or print not in tried.gain for print in prints], bool)
-    halves = halve(table, centres, memory, rule, wanted)
+    halves = halve(table, K, memory, rule, wanted)
     margin = 1e-10 * (lam + halves.gain)
     split = clear_splits(table, memory.labels, halves, rule, lam + margin)
     split = split[np.argsort(-halves.gain[split], kind="stable")][: int(max(0, min(most_splits, split.size)))]
