@@ -12,7 +12,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, own_cost
-from kfree.inference.halves import SplitRule, clear_splits, halve
+from kfree.inference.halves import SplitRule, halve
 from kfree.inference.moves import Tried, fingerprints, relabelled
 from kfree.inference.pilot import ENOUGH_ROWS, MOST_ENTRIES, Pilot, make_pilot
 from kfree.inference.table import Memory, Table
@@ -95,7 +95,7 @@ def _shatter(table: Table, memory: Memory, lam: float, gain: Array, side: Array,
         _measure(table, labels, wanted, cost)
         halves = halve(table, parent.size, Memory(labels, cost, memory.low), rule, wanted)
         gain, side = halves.gain, halves.side
-        clear[parent[clear_splits(table, labels, halves, rule, np.full(gain.size, lam))]] = True
+        clear[parent[(gain > lam) & (halves.clarity >= rule.clarity)]] = True
     return Parts(labels, parent, clear)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from kfree.families import Affine, Array
 from kfree.inference.assign import Centres, own_cost
-from kfree.inference.dips import RATE, valley_chances
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
 from kfree.rows.threads import in_order
@@ -53,14 +52,9 @@ def _uniform(hashes: Array, trial: int) -> Array:
 class Halves(NamedTuple):
     """A split of every cluster in two."""
 
-    contrast: Array  # (n,) the coordinate that decides the side; 0 where there is no split
+    side: Array  # (n,) bool, True for the second one
     gain: Array  # (K,) fall of the objective, penalty apart; 0 where there is none
     clarity: Array  # (K,) share of the judges' variance that lies between the sides, less what chance may add to it
-
-    @property
-    def side(self) -> Array:
-        """The side of each row: True for the second one."""
-        return self.contrast > 0
 
 
 class Roles(NamedTuple):
@@ -74,7 +68,7 @@ class Roles(NamedTuple):
 def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
     """Split the wanted ones of K clusters (all by default) in two by seeded two-means; keep the best of some trials."""
     which = np.arange(K) if wanted is None else np.flatnonzero(wanted)
-    found = Halves(np.zeros(table.n), np.zeros(K), np.zeros(K))
+    found = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K))
     if not which.size:
         return found
     roles = _roles(table, memory, rule, K)
@@ -87,7 +81,7 @@ def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array |
         roles = Roles(fits, judges, roles.chance[which])
     best = _best_halves(table, Parted(labels, memory.cost, np.flatnonzero(labels >= 0)), roles, rule.trials)
     found.gain[which], found.clarity[which] = best.gain, best.clarity
-    return found._replace(contrast=best.contrast)
+    return found._replace(side=best.side)
 
 
 class Parted(NamedTuple):
@@ -101,7 +95,7 @@ class Parted(NamedTuple):
 def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Halves:
     """For each cluster the trial that gains most."""
     K, members = roles.chance.size, parted.members
-    best = Halves(np.zeros(table.n), np.zeros(K), np.zeros(K))
+    best = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K))
     # small tables spend their time in Python, which does not run in parallel: all trials in one go
     small = table.rows.entries <= _ENTRIES
     goes = [range(trials)] if small and trials else [range(trial, trial + 1) for trial in range(trials)]
@@ -109,7 +103,7 @@ def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Hal
         for found in go:
             better = found.gain > best.gain
             chosen = members[better[parted.labels[members]]]
-            best.contrast[chosen] = found.contrast[chosen]
+            best.side[chosen] = found.side[chosen]
             best.gain[better], best.clarity[better] = found.gain[better], found.clarity[better]
     return best
 
@@ -131,22 +125,6 @@ def _once(table: Table, rows: Array) -> Array:
     rows = rows[np.argsort(table.hashes[rows], kind="stable")]
     hashes = table.hashes[rows]
     return rows[np.concatenate([[True], hashes[1:] != hashes[:-1]])] if rows.size else rows
-
-
-def clear_splits(table: Table, labels: Array, halves: Halves, rule: SplitRule, least: Array) -> Array:
-    """Clusters (C,) that gain more than ``least`` (K,) by a split that is clear: the sides differ by much more than
-    the rows of a side do, and there is a valley between them. A dense spot at the edge of a thin cloud has none."""
-    found = np.flatnonzero((halves.gain > least) & (halves.clarity >= rule.clarity))
-    if not found.size or not rule.held_out:
-        return found
-    place = np.full(least.size, -1)
-    place[found] = np.arange(found.size)
-    judges = np.flatnonzero((place[labels] >= 0) & ((mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 1))
-    judges = _once(table, judges[table.rows.weights(judges) > 0])
-    which, value = place[labels[judges]], halves.contrast[judges]
-    order = np.lexsort((value, which))
-    chances = valley_chances(value[order], np.searchsorted(which[order], np.arange(found.size + 1)))
-    return found[chances <= RATE]
 
 
 def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halves]:
@@ -174,7 +152,7 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     gain = _gains(table, rows, 2 * labels + (value > 0), usable)
     judged = contrast[:, roles.judges].ravel()
     clarity = _clarity(_shifted(T, K, parted.labels[roles.judges]), judged, T * K) - np.tile(roles.chance, T)
-    return [Halves(*parts) for parts in zip(contrast, gain.reshape(T, K), clarity.reshape(T, K))]
+    return [Halves(*parts) for parts in zip(contrast > 0, gain.reshape(T, K), clarity.reshape(T, K))]
 
 
 def _for_each(T: int, rows: Array) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, own_cost
-from kfree.inference.halves import SplitRule, clear_splits, halve, mix
+from kfree.inference.halves import SplitRule, halve, mix
 from kfree.inference.table import Memory, Table
 
 #: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
@@ -182,7 +182,7 @@ def apply_moves(
     wanted = np.array([tried is None or print not in tried.gain for print in prints], bool)
     halves = halve(table, K, memory, rule, wanted)
     margin = 1e-10 * (lam + halves.gain)
-    split = clear_splits(table, memory.labels, halves, rule, lam + margin)
+    split = np.flatnonzero((halves.gain > lam + margin) & (halves.clarity >= rule.clarity))
     split = split[np.argsort(-halves.gain[split], kind="stable")][: int(max(0, min(most_splits, split.size)))]
     if tried is not None:
         np.copyto(tried.side, halves.side, where=wanted[memory.labels])

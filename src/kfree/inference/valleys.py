@@ -15,14 +15,21 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 from kfree.families import Array
 from kfree.inference.assign import Centres
 from kfree.inference.curve import Solution
-from kfree.inference.dips import FEWEST, RATE, valley_chances
 from kfree.inference.pilot import Pilot, uniform
 from kfree.kernels import kernels
 
 #: Share of the smaller cluster that must have the other one as second nearest for the two to be neighbours.
 NEIGHBOURS = 0.05
+#: False discovery rate of valleys, for each K.
+RATE = 0.02
+#: Rows there must be on each side of a valley, and in a group.
+FEWEST = 8
 #: What p is multiplied by where one pair alone connects two parts: there is no second test; one column, several.
 BRIDGE_ONE_COLUMN, BRIDGE = 10**1.5, 10**0.5
+#: sqrt(n) dip of uniform samples (simulated) and how often it is exceeded; beyond, a decade for every 0.083.
+_QUANTILES = np.array([0.0, 0.371, 0.491, 0.529, 0.609, 0.692, 0.692 + 20 * 0.083])
+_LOG_P = np.array([np.log10(2), np.log10(0.5), -1.0, np.log10(0.05), -2.0, -3.0, -23.0])
+
 _HALVES, _LATTICE = 2_000_000, 3_000_000  # streams of random numbers
 _PIECE = 4_000_000  # entries of the centres of pairs held at a time
 
@@ -127,7 +134,7 @@ def _p_values(pilot: Pilot, order: _Order, pairs: Array, K: int) -> Array:
     for start in range(0, len(pairs), step):
         piece = pairs[start : start + step]
         between = _between(pilot, order, piece, total, mass)
-        p[start : start + step] = valley_chances(*_project(pilot, between, piece, halves))
+        p[start : start + step] = _test(*_project(pilot, between, piece, halves))
     return p
 
 
@@ -189,6 +196,20 @@ def _project(pilot: Pilot, between: _Between, pairs: Array, halves: _Halves) -> 
     t = t[keep] / gap[keep]
     kernels().sort_segments(edges, t)
     return t, edges
+
+
+def _test(t: Array, edges: Array) -> Array:
+    """Dip test of each pair on equally many rows of both sides, those nearest to the border."""
+    n_pairs = edges.size - 1
+    pair = np.repeat(np.arange(n_pairs), np.diff(edges))
+    border = edges[:-1] + np.bincount(pair[t < 0], minlength=n_pairs)
+    side = np.minimum(border - edges[:-1], edges[1:] - border)
+    side[side < FEWEST] = 0
+    rank = np.arange(t.size) - border[pair]
+    kept = t[(rank >= -side[pair]) & (rank < side[pair])]
+    dips = np.empty(n_pairs)
+    kernels().dip(kept, np.concatenate([[0], np.cumsum(2 * side)]), dips)
+    return np.where(side > 0, 10 ** np.interp(np.sqrt(2 * side) * dips, _QUANTILES, _LOG_P), 1.0)
 
 
 def _bridges(pairs: Array, K: int) -> Array:
