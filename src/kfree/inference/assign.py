@@ -19,6 +19,8 @@ from kfree.rows.threads import in_order
 _PIECE = 250_000
 # Share of rows that single precision may leave open before it is given up.
 _TOO_OFTEN = 0.2
+# Entries times centres up to which all products take less time than bounds.
+_QUICK = 2_000_000
 # Rows a thread takes from a list at a time: at least, at most.
 _SHARE = (2048, 16384)
 
@@ -245,7 +247,8 @@ def loosen(
     centres outweigh the rows this would cost more than it saves, and nothing is known afterwards.
     """
     K_old, K = len(kept), after.mean.shape[0]
-    if K_old == 0 or memory.labels.size == 0 or memory.labels[0] < 0 or after.mean.size > table.rows.entries:
+    small = table.rows.entries * K <= _QUICK
+    if K_old == 0 or memory.labels.size == 0 or memory.labels[0] < 0 or small or after.mean.size > table.rows.entries:
         memory.low[:] = -np.inf
         return
     radius = _radius(table, before.mean[kept], memory, None if reach is None else reach[kept])

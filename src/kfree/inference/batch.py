@@ -11,9 +11,11 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, assign, own_cost
+from kfree.inference.gaps import split_at_gaps
 from kfree.inference.grow import Grown, Growth, grow, update
+from kfree.inference.halves import SplitRule
 from kfree.inference.loop import Budget, Outcome
-from kfree.inference.moves import SplitRule, apply_moves, merge_halves
+from kfree.inference.moves import apply_moves, merge_halves, nothing_tried
 from kfree.inference.table import Memory, Table, make_memory
 
 #: Distinct rows of the first and the last sample, growth between them, and how much larger the table must be.
@@ -24,6 +26,8 @@ SAMPLE_TOL, EXTREME_TOL = 0.01, 0.0005
 ROWS_PER_CLUSTER = 10
 #: Moves are made on samples up to this size, in at most so many rounds.
 MOVES_UP_TO, MOVE_ROUNDS = 50_000, 20
+#: Gaps inside clusters are looked for on samples up to this size.
+GAPS_UP_TO = 10_000
 #: Extremes: rounds, distinct rows a cluster, how far below lam they start, share of the sample they may make up.
 EXTREME_ROUNDS, EXTREMES_EACH, EXTREMES_FROM, EXTREMES_SHARE = 10, 20, 0.1, 4
 _SAMPLE_PASSES = 300
@@ -50,6 +54,15 @@ class Level(NamedTuple):
         return table.sample(self.rows, self.weight)
 
 
+class Stage(NamedTuple):
+    """How a sample is fitted."""
+
+    name: str
+    tol: float
+    gaps: bool = False  # look for gaps inside clusters too
+    settled: bool = False  # nothing moved or opened on a smaller sample: unless something opens, try no moves
+
+
 def start_on_samples(
     table: Table, centres: Centres, settings: BatchSettings, budget: Budget
 ) -> tuple[Centres, Level | None]:
@@ -59,8 +72,8 @@ def start_on_samples(
         return centres, None  # "points" keeps one cluster where no row is beyond lam
     settled = False
     for level in levels(table):
-        phase = f"sample of {level.rows.size}"
-        centres, settled = _fit_sample(level.of(table), centres, settings, budget, SAMPLE_TOL, phase, settled=settled)
+        stage = Stage(f"sample of {level.rows.size}", SAMPLE_TOL, gaps=True, settled=settled)
+        centres, settled = _fit_sample(level.of(table), centres, settings, budget, stage)
         if budget.spent:
             break
     return centres, level
@@ -125,37 +138,29 @@ def _distinct(hashes: Array) -> int:
 
 
 def _fit_sample(
-    sample: Table,
-    centres: Centres,
-    settings: BatchSettings,
-    budget: Budget,
-    tol: float,
-    phase: str,
-    *,
-    settled: bool = False,
+    sample: Table, centres: Centres, settings: BatchSettings, budget: Budget, stage: Stage
 ) -> tuple[Centres, bool]:
-    """GROW and MOVES on a sample until nothing moves; also returns whether nothing ever moved or opened.
-
-    If that was so on a smaller sample (``settled``) and nothing opens on this one, no moves are tried again.
-    """
+    """GROW and MOVES on a sample until nothing moves; also returns whether nothing ever moved or opened."""
     K = centres.mean.shape[0]
     still = True
     count = _distinct(sample.hashes)
     limit = min(settings.max_clusters, max(1, count // ROWS_PER_CLUSTER))
-    growth = Growth(settings.lam, tol, limit)
+    growth = Growth(settings.lam, stage.tol, limit)
     memory = make_memory(sample.n)
-    seen: set[int] = set()
+    tried = nothing_tried(sample.n)
     tidy = True
     for _ in range(MOVE_ROUNDS + 1):
         # extremes weigh less than one row here but open clusters as one: the sample's objective may rise
-        outcome = grow(sample, centres, memory, growth, budget, phase=phase, max_iter=_SAMPLE_PASSES, guard=None)
+        outcome = grow(sample, centres, memory, growth, budget, phase=stage.name, max_iter=_SAMPLE_PASSES, guard=None)
         centres = outcome.state.centres
         still &= centres.mean.shape[0] == K
-        if not settings.moves or not tidy or count > MOVES_UP_TO or budget.spent or (settled and still):
+        if not settings.moves or not tidy or count > MOVES_UP_TO or budget.spent or (stage.settled and still):
             break
         assign(sample, centres, memory, settings.lam)
         room = limit - centres.mean.shape[0]
-        centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule(), most_splits=room, seen=seen)
+        centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule(), most_splits=room, tried=tried)
+        if not moved and stage.gaps and count <= GAPS_UP_TO:
+            centres, moved = split_at_gaps(sample, centres, memory, settings.lam, room=room, tried=tried)
         if not moved:  # halves are joined once, at the end: growth might only open them again
             centres, moved = merge_halves(sample, centres, memory, settings.lam)
             tidy = False
@@ -170,6 +175,7 @@ def _grow_and_move(
 ) -> Outcome:
     """The whole table is the sample: moves are part of the fit, and traced."""
     trace: list[float] = []
+    tried = nothing_tried(table.n)
     for _ in range(MOVE_ROUNDS + 1):
         outcome = grow(
             table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter - len(trace)
@@ -182,7 +188,9 @@ def _grow_and_move(
         sums = assign(table, centres, memory, settings.lam)
         outcome = outcome._replace(state=outcome.state._replace(sums=sums, moved=False))
         room = settings.max_clusters - centres.mean.shape[0]
-        centres, moved = apply_moves(table, centres, memory, settings.lam, SplitRule(), most_splits=room)
+        centres, moved = apply_moves(table, centres, memory, settings.lam, SplitRule(), most_splits=room, tried=tried)
+        if not moved:
+            centres, moved = split_at_gaps(table, centres, memory, settings.lam, room=room, tried=tried)
         if not moved:
             break
         outcome = outcome._replace(state=Grown(centres, outcome.state.pause), converged=False)
@@ -209,8 +217,8 @@ def _extremes(
             sample = level.of(table)
             ratio = sample.rows.total_weight() / table.rows.total_weight()
         sample = sample.joined(table.sample(chosen, table.rows.weights(chosen) * ratio))
-        phase = f"sample of {sample.n} with extremes"
-        fitted, _ = _fit_sample(sample, centres, settings, budget, EXTREME_TOL, phase)
+        stage = Stage(f"sample of {sample.n} with extremes", EXTREME_TOL)
+        fitted, _ = _fit_sample(sample, centres, settings, budget, stage)
         if fitted is not centres:
             memory.low[:] = -np.inf
         centres = fitted

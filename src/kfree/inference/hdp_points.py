@@ -13,8 +13,8 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.assign import Centres, exact_costs, own_cost
 from kfree.inference.groups import Groups, Held, Lams, arranged, find_slots
+from kfree.inference.halves import mix
 from kfree.inference.loop import Budget
-from kfree.inference.moves import mix
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
 from kfree.rows.threads import in_order

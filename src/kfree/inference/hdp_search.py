@@ -11,12 +11,13 @@ from kfree.families import Array
 from kfree.inference.assign import Centres, assign, own_cost
 from kfree.inference.collapsed import move_rows
 from kfree.inference.groups import Groups, Lams, find_slots, held_by_both, held_of_labels, make_groups
+from kfree.inference.halves import SplitRule, halve, mix
 from kfree.inference.hdp import Plan, Shared, run_passes
 from kfree.inference.hdp_collapsed import move_shared_rows
 from kfree.inference.hdp_parts import part_table
 from kfree.inference.hdp_points import MOST_ENTRIES, make_block, turns
 from kfree.inference.loop import Budget, Outcome
-from kfree.inference.moves import SplitRule, close_pairs, halve, mix
+from kfree.inference.moves import close_pairs
 from kfree.inference.table import Memory, Table, make_memory
 from kfree.kernels import kernels
 from kfree.rows.threads import in_order
@@ -254,7 +255,7 @@ def _split_parts(table: Table, groups: Groups, state: Shared) -> Splits:
     memory = make_memory(parts.table.n)
     memory.labels[:] = state.held.member
     memory.cost[:] = own_cost(parts.table, slice(0, parts.table.n), state.centres, memory.labels)
-    halves = halve(parts.table, state.centres, memory, SplitRule(clarity=0.0, held_out=False))
+    halves = halve(parts.table, state.centres.mean.shape[0], memory, SplitRule(clarity=0.0, held_out=False))
     away = np.zeros(table.n, bool)
     away[groups.rows] = halves.side[parts.slot] == 1
     return Splits(halves.gain, away)
@@ -267,7 +268,7 @@ def _split_rows(table: Table, groups: Groups, state: Shared, lams: Lams) -> Spli
     memory = make_memory(table.n)
     memory.labels[:] = np.maximum(state.labels, 0)
     memory.cost[:] = own_cost(table, slice(0, table.n), state.centres, memory.labels)
-    halves = halve(table, state.centres, memory, SplitRule(clarity=0.0, held_out=False))
+    halves = halve(table, state.centres.mean.shape[0], memory, SplitRule(clarity=0.0, held_out=False))
     rows, slot = groups.rows, find_slots(groups, state.held, state.labels, K)
     label, side = memory.labels[rows], halves.side[rows].astype(np.int32)
     for _ in range(2):

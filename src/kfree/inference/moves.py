@@ -1,28 +1,15 @@
-"""Moves of whole clusters: clear splits and paying merges, all clusters at once.
-
-A split is judged on rows that did not choose it (an even bit of the hash fits, an odd one judges): otherwise noise
-looks clear when a cluster has few rows for its dimension.
-"""
+"""Moves of whole clusters: clear splits and paying merges, all clusters at once."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from kfree.families import Affine, Array
+from kfree.families import Array
 from kfree.inference.assign import Centres, own_cost
+from kfree.inference.halves import SplitRule, halve, mix
 from kfree.inference.table import Memory, Table
-from kfree.kernels import kernels
-from kfree.rows.threads import in_order
 
-#: Between-sides share of the variance at which a split is clear: 0.64 for a halved Gaussian, 0.8 for two 4 sd apart.
-CLARITY = 0.8
-#: What chance may add to a share that n rows judge, times sqrt(n); a halved Gaussian's standard error is 0.34.
-CHANCE = 0.15
-#: Pairs of seeds tried in each cluster.
-TRIALS = 4
-#: Two-means steps after seeding.
-STEPS = 4
 #: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
 STRAYS = 0.02
 #: Two clusters that share less than this of the variance between them are halves of one: 0.64 for a Gaussian.
@@ -30,100 +17,20 @@ HALVES = 0.68
 #: Others that a cluster may be merged with: its closest ones, and none that this many times lam puts out of reach.
 NEIGHBOURS, FAR = 8, 10.0
 
-_JUDGE = np.uint64(0xA5A5A5A5)
-_MIN_JUDGES = 8
 # Entries of a temporary when pairs of clusters are compared.
 _ENTRIES = 200_000
 
 
-class SplitRule(NamedTuple):
-    """When a split is worth it."""
+class Tried(NamedTuple):
+    """Clusters of a table that were not split: the same rows need not be tried again."""
 
-    clarity: float = CLARITY  # 0: any split that pays
-    trials: int = TRIALS
-    held_out: bool = True  # judge on rows that did not fit
-
-
-def mix(v: Array) -> Array:
-    """Finaliser of splitmix64: spreads the bits of a hash."""
-    v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return v ^ (v >> np.uint64(31))
+    gain: dict[int, float]  # by fingerprint: what their split would have gained
+    side: Array  # (n,) int8, and where it would have put their rows
 
 
-def _uniform(hashes: Array, trial: int) -> Array:
-    """Uniform numbers in (0, 1) that depend on row content and trial only."""
-    return (mix(hashes + np.uint64(trial + 1)) >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
-
-
-class Halves(NamedTuple):
-    """A split of every cluster in two."""
-
-    side: Array  # (n,) 0 or 1
-    gain: Array  # (K,) fall of the objective, penalty apart; 0 where there is none
-    clarity: Array  # (K,) share of the judges' variance that lies between the sides, less what chance may add to it
-
-
-class Roles(NamedTuple):
-    """Who chooses a split and who judges it; rows of weight zero do neither."""
-
-    fits: Array  # indices of rows
-    judges: Array  # indices of rows
-    chance: Array  # (K,) what chance may add to the judges' share; inf where there are too few
-
-
-def halve(table: Table, centres: Centres, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
-    """Split every wanted cluster (all by default) in two by seeded two-means; keep the best of some trials."""
-    K = centres.mean.shape[0]
-    which = np.arange(K) if wanted is None else np.flatnonzero(wanted)
-    found = Halves(np.zeros(table.n, np.int8), np.zeros(K), np.zeros(K))
-    if not which.size:
-        return found
-    roles = _roles(table, memory, rule, K)
-    labels = memory.labels
-    if which.size < K:  # the others are left out of everything: their centres alone may be most of the work
-        rank = np.full(K, -1, np.int32)
-        rank[which] = np.arange(which.size)
-        labels = rank[labels]
-        fits, judges = (rows[labels[rows] >= 0] for rows in (roles.fits, roles.judges))
-        roles = Roles(fits, judges, roles.chance[which])
-    best = _best_halves(table, Parted(labels, memory.cost, np.flatnonzero(labels >= 0)), roles, rule.trials)
-    found.gain[which], found.clarity[which] = best.gain, best.clarity
-    return found._replace(side=best.side)
-
-
-class Parted(NamedTuple):
-    """Clusters that are to be halved."""
-
-    labels: Array  # (n,) int32, -1 for rows of other clusters
-    cost: Array  # (n,) divergence from the centre
-    members: Array  # indices of the rows of these clusters
-
-
-def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Halves:
-    """For each cluster the trial that gains most."""
-    K, members = roles.chance.size, parted.members
-    best = Halves(np.zeros(table.n, np.int8), np.zeros(K), np.zeros(K))
-    # small tables spend their time in Python, which does not run in parallel
-    spread = in_order if table.rows.entries > _ENTRIES else map
-    for found in spread(lambda trial: _try(table, parted, roles, trial), range(trials)):
-        better = found.gain > best.gain
-        rows = members[better[parted.labels[members]]]
-        best.side[rows] = found.side[rows]
-        best.gain[better], best.clarity[better] = found.gain[better], found.clarity[better]
-    return best
-
-
-def _roles(table: Table, memory: Memory, rule: SplitRule, K: int) -> Roles:
-    active = table.rows.weight > 0 if table.rows.weight.size else np.ones(table.n, bool)
-    if not rule.held_out:
-        everybody = np.flatnonzero(active)
-        return Roles(everybody, everybody, np.zeros(K))
-    even = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0
-    judges = np.flatnonzero(active & ~even)
-    count = _distinct_judges(table, memory.labels, judges, K)
-    chance = np.where(count >= _MIN_JUDGES, CHANCE / np.sqrt(np.maximum(count, 1)), np.inf)
-    return Roles(np.flatnonzero(active & even), judges, chance)
+def nothing_tried(n: int) -> Tried:
+    """What is known before the first try."""
+    return Tried({}, np.zeros(n, np.int8))
 
 
 def fingerprints(table: Table, labels: Array, K: int) -> Array:
@@ -131,105 +38,6 @@ def fingerprints(table: Table, labels: Array, K: int) -> Array:
     prints = np.zeros(K, np.uint64)
     np.add.at(prints, labels, mix(table.hashes + np.uint64(1)))
     return prints
-
-
-def _try(table: Table, parted: Parted, roles: Roles, trial: int) -> Halves:
-    """One trial: two seeds in every cluster and a few steps of two-means on the fitting rows."""
-    K, fits, labels = roles.chance.size, roles.fits, parted.labels[roles.fits]
-    mean, usable = _seed(table, parted, roles, trial)
-    for _ in range(STEPS):
-        side = _contrast(table, mean, fits, labels) > 0
-        total, mass = np.zeros_like(mean), np.zeros(2 * K)
-        table.rows.add(fits, (2 * labels + side).astype(np.int32), total, mass)
-        usable &= (mass.reshape(K, 2) > 0).all(axis=1)
-        move = np.repeat(usable, 2)
-        mean[move] = table.geometry.centre(total[move], mass[move])
-    rows = parted.members[usable[parted.labels[parted.members]]]
-    labels = parted.labels[rows]
-    contrast, halves = np.zeros(table.n), np.zeros(table.n, np.int8)
-    contrast[rows] = _contrast(table, mean, rows, labels)
-    halves[rows] = contrast[rows] > 0
-    gain = _gains(table, rows, 2 * labels + halves[rows], usable)
-    clarity = _clarity(table, parted.labels, contrast, halves, roles.judges, K) - roles.chance
-    return Halves(halves, gain, clarity)
-
-
-def _seed(table: Table, parted: Parted, roles: Roles, trial: int) -> tuple[Array, Array]:
-    """Two seeds in every cluster by races weighted with the divergence: from the centre, then from the first."""
-    K, fits, labels = roles.chance.size, roles.fits, parted.labels[roles.fits]
-    time = -np.log(_uniform(table.hashes[fits], trial))
-    first = _winners(table, fits, labels, parted.cost[fits] / time, K)
-    usable = first >= 0
-    a = table.singletons(np.where(usable, first, 0))
-    from_a = own_cost(table, fits, Centres(table.geometry, a), labels)
-    second = _winners(table, fits, labels, from_a / time, K)
-    usable &= second >= 0
-    b = table.singletons(np.where(usable, second, 0))
-    mean = np.empty((2 * K, table.rows.p))
-    mean[0::2], mean[1::2] = a, b
-    return mean, usable
-
-
-def _winners(table: Table, rows: Array, labels: Array, pace: Array, K: int) -> Array:
-    """In each cluster the row of highest pace; -1 where nobody moves."""
-    winners, fastest = np.full(K, -1, np.intp), np.zeros(K)
-    none = np.empty(0)
-    kernels().farthest(pace, none, none, 0.0, labels, table.hashes[rows], winners, fastest)
-    return np.where(winners >= 0, rows[winners], -1) if rows.size else winners
-
-
-def _contrast(table: Table, mean: Array, rows: slice | Array, labels: Array) -> Array:
-    """D(x, c1) - D(x, c2) for the two halves of each row's cluster: the coordinate that decides the side."""
-    pairs = Centres(table.geometry, mean)
-    if table.geometry.family.euclidean_factor is not None:  # no row is excluded: the difference is one product
-        coef, offset, size = pairs.affine.coef, pairs.affine.offset, pairs.affine.size
-        return table.rows.own(rows, labels, Affine(coef[0::2] - coef[1::2], offset[0::2] - offset[1::2], size))
-    a = own_cost(table, rows, pairs, 2 * labels)
-    b = own_cost(table, rows, pairs, 2 * labels + 1)
-    with np.errstate(invalid="ignore"):
-        contrast = a - b
-    contrast[np.isnan(contrast)] = 0.0  # excluded by both
-    finite = np.isfinite(contrast)
-    if not finite.all():
-        far = np.abs(contrast[finite]).max(initial=1.0)
-        contrast = np.clip(contrast, -far, far)
-    return contrast
-
-
-def _gains(table: Table, rows: Array, halves: Array, usable: Array) -> Array:
-    """What each cluster saves if its ``rows`` go to the two halves 2 k and 2 k + 1."""
-    K = usable.size
-    total, mass = np.zeros((2 * K, table.rows.p)), np.zeros(2 * K)
-    table.rows.add(rows, halves.astype(np.int32), total, mass)
-    a, b = np.arange(0, 2 * K, 2), np.arange(1, 2 * K, 2)
-    split = np.flatnonzero(usable & (mass[a] > 0) & (mass[b] > 0))
-    gain = np.zeros(K)
-    if split.size:
-        a, b = a[split], b[split]
-        gain[split] = table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
-    return gain
-
-
-def _distinct_judges(table: Table, labels: Array, judges: Array, K: int) -> Array:
-    """Distinct judging rows of each cluster; copies of a row share its cluster."""
-    order = judges[np.argsort(table.hashes[judges])]
-    hashes = table.hashes[order]
-    first = np.concatenate([[True], hashes[1:] != hashes[:-1]]) if order.size else np.empty(0, bool)
-    return np.bincount(labels[order[first]], minlength=K)
-
-
-def _clarity(table: Table, labels: Array, contrast: Array, side: Array, judges: Array, K: int) -> Array:
-    """Between-sides share of the variance of the contrast over the judging rows of each cluster."""
-    weight, cluster, value = table.rows.weights(judges), labels[judges], contrast[judges]
-    # centre by cluster first, so that no digits are lost to a common offset
-    mass = np.bincount(cluster, weight, K)
-    value = value - (np.bincount(cluster, weight * value, K) / np.where(mass > 0, mass, 1.0))[cluster]
-    group = 2 * cluster + side[judges]
-    mass = np.bincount(group, weight, 2 * K)
-    mean = np.bincount(group, weight * value, 2 * K) / np.where(mass > 0, mass, 1.0)
-    between = (mass * mean**2).reshape(K, 2).sum(axis=1)
-    total = np.bincount(cluster, weight * value**2, K)
-    return between / np.where(total > 0, total, 1.0)
 
 
 def paying_merges(
@@ -262,7 +70,7 @@ def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> 
     merges = _disjoint(pairs, _rises(table, total, mass, pairs))
     if not merges:
         return centres, 0
-    return _relabelled(table, memory, _targets(K, merges)[memory.labels], K), len(merges)
+    return relabelled(table, memory, _targets(K, merges)[memory.labels], K), len(merges)
 
 
 def _disjoint(pairs: Array, rises: Array) -> list[tuple[int, int]]:
@@ -363,32 +171,32 @@ def apply_moves(
     *,
     strays: float = STRAYS,
     most_splits: float = np.inf,
-    seen: set[int] | None = None,
+    tried: Tried | None = None,
 ) -> tuple[Centres, int]:
     """One round of splits and merges on disjoint clusters; labels follow. Returns the centres and how many moved.
 
-    Each move lowers the objective by |gain - lam|. ``seen`` remembers clusters that were not worth a split, between
-    calls with the same table and rule: the same rows need not be tried again.
+    Each move lowers the objective by |gain - lam|. ``tried`` is kept between calls with the same table and rule.
     """
     K = centres.mean.shape[0]
     prints = fingerprints(table, memory.labels, K).tolist()
-    wanted = np.array([seen is None or print not in seen for print in prints], bool)
-    halves = halve(table, centres, memory, rule, wanted)
+    wanted = np.array([tried is None or print not in tried.gain for print in prints], bool)
+    halves = halve(table, K, memory, rule, wanted)
     margin = 1e-10 * (lam + halves.gain)
     split = np.flatnonzero((halves.gain > lam + margin) & (halves.clarity >= rule.clarity))
     split = split[np.argsort(-halves.gain[split], kind="stable")][: int(max(0, min(most_splits, split.size)))]
-    if seen is not None:
-        seen.update(prints)
-        seen.difference_update(prints[k] for k in split)
+    if tried is not None:
+        np.copyto(tried.side, halves.side, where=wanted[memory.labels])
+        wanted[split] = False
+        tried.gain.update((prints[k], float(halves.gain[k])) for k in np.flatnonzero(wanted))
     merges = paying_merges(table, centres, memory, lam, strays=strays)
     merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
     if not split.size and not merges:
         return centres, 0
     new = np.full(K, -1)
     new[split] = K + np.arange(split.size)
-    away = (halves.side == 1) & (new[memory.labels] >= 0)
+    away = halves.side & (new[memory.labels] >= 0)
     labels = np.where(away, new[memory.labels], _targets(K, merges)[memory.labels])
-    return _relabelled(table, memory, labels, K + split.size), split.size + len(merges)
+    return relabelled(table, memory, labels, K + split.size), split.size + len(merges)
 
 
 def _targets(K: int, merges: list[tuple[int, int]]) -> Array:
@@ -399,7 +207,7 @@ def _targets(K: int, merges: list[tuple[int, int]]) -> Array:
     return target
 
 
-def _relabelled(table: Table, memory: Memory, labels: Array, K: int) -> Centres:
+def relabelled(table: Table, memory: Memory, labels: Array, K: int) -> Centres:
     """Give the rows new labels below K, drop clusters without weight, and return the centres."""
     total, mass = table.rows.sums(labels.astype(np.int32), K)
     held = np.flatnonzero(mass > 0)

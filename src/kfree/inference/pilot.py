@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from kfree.families import Array, Geometry
 from kfree.inference.assign import Centres
-from kfree.inference.moves import mix
+from kfree.inference.halves import mix
 from kfree.inference.table import Table
 from kfree.rows import DenseRows
 
@@ -71,7 +71,11 @@ def uniform(ticket: Array, stream: int) -> Array:
 def draw_pilot(table: Table) -> Pilot:
     """Draw rows with probability proportional to weight, and prepare them."""
     most = int(np.clip(MOST_ENTRIES // max(_entries_each(table), 1), ENOUGH_ROWS, MOST_ROWS))
-    index, ticket, weight = _draw(table, most)
+    return make_pilot(table, *_draw(table, most))
+
+
+def make_pilot(table: Table, index: Array, ticket: Array, weight: Array) -> Pilot:
+    """Prepare rows that were drawn, in the order of their tickets."""
     rows: Any = table.rows.take(index, weight * (index.size / weight.sum()))
     length = _lengths(table, rows.X, index)
     n_distinct = np.unique(table.hashes[index]).size

@@ -12,8 +12,9 @@ from kfree.families import Array
 from kfree.inference.assign import Centres, assign
 from kfree.inference.collapsed import fit_collapsed
 from kfree.inference.grow import Grown, Growth, grow
+from kfree.inference.halves import TRIALS, SplitRule
 from kfree.inference.loop import Budget, Outcome
-from kfree.inference.moves import TRIALS, SplitRule, apply_moves
+from kfree.inference.moves import apply_moves
 from kfree.inference.table import Memory, Table
 
 #: Rounds of collapsed moves, merges, splits and descent.

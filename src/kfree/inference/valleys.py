@@ -55,16 +55,25 @@ class _Between(NamedTuple):
 
 def count_groups(pilot: Pilot, solution: Solution) -> int:
     """Number of groups of at least FEWEST rows that no chain of clusters without a valley connects."""
-    K = solution.mean.shape[0]
-    order = _nearest_three(pilot, solution.mean)
+    group, labels = find_groups(pilot, solution.mean)
+    return max(1, int((np.bincount(group[labels]) >= FEWEST).sum()))
+
+
+def find_groups(pilot: Pilot, mean: Array, parent: Array | None = None) -> tuple[Array, Array]:
+    """The group (K,) of each of some clusters and the nearest cluster of each row; a group is what a chain of clusters
+    without a valley connects. With ``parent`` (K,) only clusters of the same parent are compared."""
+    K = mean.shape[0]
+    order = _nearest_three(pilot, mean)
     labels = order.first[:, 0]
     pairs = _neighbours(order, K)
+    if parent is not None:
+        pairs = pairs[parent[pairs[:, 0]] == parent[pairs[:, 1]]]
     p = _p_values(pilot, order, pairs, K)
     p = p * np.where(_bridges(pairs, K), BRIDGE_ONE_COLUMN if pilot.table.rows.p == 1 else BRIDGE, 1.0)
     joined = pairs[~_discoveries(p, RATE)]
     graph = coo_matrix((np.ones(len(joined)), joined.T), shape=(K, K))
     _, group = connected_components(graph, directed=False)
-    return max(1, int((np.bincount(group[labels]) >= FEWEST).sum()))
+    return group, labels
 
 
 def _nearest_three(pilot: Pilot, mean: Array) -> _Order:

@@ -1,0 +1,234 @@
+"""Cuts of clusters in two, all clusters at once, and which of them are clear.
+
+A cut is judged on rows that did not choose it (an even bit of the hash fits, an odd one judges): otherwise noise looks
+clear when a cluster has few rows for its dimension. Copies of a row are one judge.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Affine, Array
+from kfree.inference.assign import Centres, own_cost
+from kfree.inference.table import Memory, Table
+from kfree.kernels import kernels
+from kfree.rows.threads import in_order
+
+#: Between-sides share of the variance at which a split is clear: 0.64 for a halved Gaussian, 0.8 for two 4 sd apart.
+CLARITY = 0.8
+#: What chance may add to a share that n rows judge, times sqrt(n); a halved Gaussian's standard error is 0.34.
+CHANCE = 0.15
+#: Pairs of seeds tried in each cluster.
+TRIALS = 4
+#: Two-means steps after seeding.
+STEPS = 4
+
+_JUDGE = np.uint64(0xA5A5A5A5)
+_MIN_JUDGES = 8
+# Entries of a table up to which all trials are made in one go.
+_ENTRIES = 200_000
+
+
+class SplitRule(NamedTuple):
+    """When a split is worth it."""
+
+    clarity: float = CLARITY  # 0: any split that pays
+    trials: int = TRIALS
+    held_out: bool = True  # judge on rows that did not fit
+
+
+def mix(v: Array) -> Array:
+    """Finaliser of splitmix64: spreads the bits of a hash."""
+    v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return v ^ (v >> np.uint64(31))
+
+
+def _uniform(hashes: Array, trial: int) -> Array:
+    """Uniform numbers in (0, 1) that depend on row content and trial only."""
+    return (mix(hashes + np.uint64(trial + 1)) >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
+
+
+class Halves(NamedTuple):
+    """A split of every cluster in two."""
+
+    side: Array  # (n,) bool, True for the second one
+    gain: Array  # (K,) fall of the objective, penalty apart; 0 where there is none
+    clarity: Array  # (K,) share of the judges' variance that lies between the sides, less what chance may add to it
+
+
+class Roles(NamedTuple):
+    """Who chooses a split and who judges it; rows of weight zero do neither."""
+
+    fits: Array  # indices of rows
+    judges: Array  # indices of rows
+    chance: Array  # (K,) what chance may add to the judges' share; inf where there are too few
+
+
+def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
+    """Split the wanted ones of K clusters (all by default) in two by seeded two-means; keep the best of some trials."""
+    which = np.arange(K) if wanted is None else np.flatnonzero(wanted)
+    found = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K))
+    if not which.size:
+        return found
+    roles = _roles(table, memory, rule, K)
+    labels = memory.labels
+    if which.size < K:  # the others are left out of everything: their centres alone may be most of the work
+        rank = np.full(K, -1, np.int32)
+        rank[which] = np.arange(which.size)
+        labels = rank[labels]
+        fits, judges = (rows[labels[rows] >= 0] for rows in (roles.fits, roles.judges))
+        roles = Roles(fits, judges, roles.chance[which])
+    best = _best_halves(table, Parted(labels, memory.cost, np.flatnonzero(labels >= 0)), roles, rule.trials)
+    found.gain[which], found.clarity[which] = best.gain, best.clarity
+    return found._replace(side=best.side)
+
+
+class Parted(NamedTuple):
+    """Clusters that are to be halved."""
+
+    labels: Array  # (n,) int32, -1 for rows of other clusters
+    cost: Array  # (n,) divergence from the centre
+    members: Array  # indices of the rows of these clusters
+
+
+def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Halves:
+    """For each cluster the trial that gains most."""
+    K, members = roles.chance.size, parted.members
+    best = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K))
+    # small tables spend their time in Python, which does not run in parallel: all trials in one go
+    small = table.rows.entries <= _ENTRIES
+    goes = [range(trials)] if small and trials else [range(trial, trial + 1) for trial in range(trials)]
+    for go in in_order(lambda go: _try(table, parted, roles, go), goes):
+        for found in go:
+            better = found.gain > best.gain
+            chosen = members[better[parted.labels[members]]]
+            best.side[chosen] = found.side[chosen]
+            best.gain[better], best.clarity[better] = found.gain[better], found.clarity[better]
+    return best
+
+
+def _roles(table: Table, memory: Memory, rule: SplitRule, K: int) -> Roles:
+    active = table.rows.weight > 0 if table.rows.weight.size else np.ones(table.n, bool)
+    if not rule.held_out:
+        everybody = np.flatnonzero(active)
+        return Roles(everybody, everybody, np.zeros(K))
+    even = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0
+    judges = _once(table, np.flatnonzero(active & ~even))
+    count = np.bincount(memory.labels[judges], minlength=K)
+    chance = np.where(count >= _MIN_JUDGES, CHANCE / np.sqrt(np.maximum(count, 1)), np.inf)
+    return Roles(np.flatnonzero(active & even), judges, chance)
+
+
+def _once(table: Table, rows: Array) -> Array:
+    """One of the rows for each content, in the order of their hashes; copies share a cluster."""
+    rows = rows[np.argsort(table.hashes[rows], kind="stable")]
+    hashes = table.hashes[rows]
+    return rows[np.concatenate([[True], hashes[1:] != hashes[:-1]])] if rows.size else rows
+
+
+def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halves]:
+    """Some trials: two seeds in every cluster and a few steps of two-means on the fitting rows.
+
+    To each trial belong clusters of its own, K of them, which hold the same rows.
+    """
+    T, K = len(trials), roles.chance.size
+    fits = _for_each(T, roles.fits)
+    labels = _shifted(T, K, parted.labels[roles.fits])
+    mean, usable = _seed(table, parted.cost[fits], fits, labels, K, trials)
+    for _ in range(STEPS):
+        side = _contrast(table, mean, fits, labels) > 0
+        total, mass = np.zeros_like(mean), np.zeros(2 * T * K)
+        table.rows.add(fits, (2 * labels + side).astype(np.int32), total, mass)
+        usable &= (mass.reshape(T * K, 2) > 0).all(axis=1)
+        move = np.repeat(usable, 2)
+        mean[move] = table.geometry.centre(total[move], mass[move])
+    members = _for_each(T, parted.members)
+    labels = _shifted(T, K, parted.labels[parted.members])
+    known = usable[labels]
+    rows, labels = members[known], labels[known]
+    contrast = np.zeros((T, table.n))
+    contrast[labels // K, rows] = value = _contrast(table, mean, rows, labels)
+    gain = _gains(table, rows, 2 * labels + (value > 0), usable)
+    judged = contrast[:, roles.judges].ravel()
+    clarity = _clarity(_shifted(T, K, parted.labels[roles.judges]), judged, T * K) - np.tile(roles.chance, T)
+    return [Halves(*parts) for parts in zip(contrast > 0, gain.reshape(T, K), clarity.reshape(T, K))]
+
+
+def _for_each(T: int, rows: Array) -> Array:
+    """The same rows once for each trial."""
+    return np.tile(rows, T) if T > 1 else rows
+
+
+def _shifted(T: int, K: int, labels: Array) -> Array:
+    """The labels of the same rows in the clusters of each trial."""
+    return (np.arange(T, dtype=np.int32)[:, None] * np.int32(K) + labels).ravel() if T > 1 else labels
+
+
+def _seed(table: Table, cost: Array, fits: Array, labels: Array, K: int, trials: range) -> tuple[Array, Array]:
+    """Two seeds in every cluster by races weighted with the divergence: from the centre, then from the first."""
+    hashes = table.hashes[fits[: fits.size // len(trials)]]
+    time = -np.log(np.concatenate([_uniform(hashes, trial) for trial in trials]))
+    first = _winners(table, fits, labels, cost / time, K * len(trials))
+    usable = first >= 0
+    a = table.singletons(np.where(usable, first, 0))
+    from_a = own_cost(table, fits, Centres(table.geometry, a), labels)
+    second = _winners(table, fits, labels, from_a / time, K * len(trials))
+    usable &= second >= 0
+    b = table.singletons(np.where(usable, second, 0))
+    mean = np.empty((2 * len(usable), table.rows.p))
+    mean[0::2], mean[1::2] = a, b
+    return mean, usable
+
+
+def _winners(table: Table, rows: Array, labels: Array, pace: Array, K: int) -> Array:
+    """In each cluster the row of highest pace; -1 where nobody moves."""
+    winners, fastest = np.full(K, -1, np.intp), np.zeros(K)
+    none = np.empty(0)
+    kernels().farthest(pace, none, none, 0.0, labels, table.hashes[rows], winners, fastest)
+    return np.where(winners >= 0, rows[winners], -1) if rows.size else winners
+
+
+def _contrast(table: Table, mean: Array, rows: slice | Array, labels: Array) -> Array:
+    """D(x, c1) - D(x, c2) for the two halves of each row's cluster: the coordinate that decides the side."""
+    pairs = Centres(table.geometry, mean)
+    if table.geometry.family.euclidean_factor is not None:  # no row is excluded: the difference is one product
+        coef, offset, size = pairs.affine.coef, pairs.affine.offset, pairs.affine.size
+        return table.rows.own(rows, labels, Affine(coef[0::2] - coef[1::2], offset[0::2] - offset[1::2], size))
+    a = own_cost(table, rows, pairs, 2 * labels)
+    b = own_cost(table, rows, pairs, 2 * labels + 1)
+    with np.errstate(invalid="ignore"):
+        contrast = a - b
+    contrast[np.isnan(contrast)] = 0.0  # excluded by both
+    finite = np.isfinite(contrast)
+    if not finite.all():
+        far = np.abs(contrast[finite]).max(initial=1.0)
+        contrast = np.clip(contrast, -far, far)
+    return contrast
+
+
+def _gains(table: Table, rows: Array, halves: Array, usable: Array) -> Array:
+    """What each cluster saves if its ``rows`` go to the two halves 2 k and 2 k + 1."""
+    K = usable.size
+    total, mass = np.zeros((2 * K, table.rows.p)), np.zeros(2 * K)
+    table.rows.add(rows, halves.astype(np.int32), total, mass)
+    a, b = np.arange(0, 2 * K, 2), np.arange(1, 2 * K, 2)
+    split = np.flatnonzero(usable & (mass[a] > 0) & (mass[b] > 0))
+    gain = np.zeros(K)
+    if split.size:
+        a, b = a[split], b[split]
+        gain[split] = table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
+    return gain
+
+
+def _clarity(cluster: Array, value: Array, K: int) -> Array:
+    """Between-sides share of the variance of the judges' contrast in each cluster."""
+    side = value > 0
+    # centre by cluster first, so that no digits are lost to a common offset
+    value = value - (np.bincount(cluster, value, K) / np.maximum(np.bincount(cluster, minlength=K), 1))[cluster]
+    group = 2 * cluster + side
+    count = np.bincount(group, minlength=2 * K)
+    mean = np.bincount(group, value, 2 * K) / np.maximum(count, 1)
+    between = (count * mean**2).reshape(K, 2).sum(axis=1)
+    total = np.bincount(cluster, value**2, K)
+    return between / np.where(total > 0, total, 1.0)

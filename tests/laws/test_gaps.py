@@ -1,0 +1,133 @@
+"""Groups inside one cluster: found where there are gaps, whatever lam covers; one cloud stays one cluster."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_limits
+
+from helpers import make
+from kfree import DPMeans
+from kfree.families import Geometry
+from kfree.inference import batch
+from kfree.inference.assign import Centres
+from kfree.inference.gaps import split_at_gaps
+from kfree.inference.halves import SplitRule
+from kfree.inference.moves import apply_moves, nothing_tried
+from kfree.inference.table import make_memory, make_table
+from kfree.rows import DenseRows
+from slow_twins import same_partition
+
+
+def groups(n, p=16, k=30, *, distance=8.0, seed=0):
+    """Unit Gaussians, the closest means so far apart that hardly a row is nearer to another one."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(k, p))
+    squares = ((means[:, None] - means) ** 2).sum(axis=2)
+    means *= distance / np.sqrt(squares[np.triu_indices(k, 1)].min())
+    truth = rng.integers(k, size=n)
+    return means[truth] + rng.normal(size=(n, p)), truth
+
+
+def covering(X):
+    """A lam that puts every row within reach of the global mean: nothing opens a cluster."""
+    return 1.2 * ((X - X.mean(axis=0)) ** 2).sum(axis=1).max()
+
+
+@pytest.mark.parametrize("n", [3000, 6000])  # all rows at once, and on a sample
+@pytest.mark.parametrize("unit", [1.0, 1.01, 1.5, 2.0, 3.0])
+def test_many_groups_are_found_though_lam_covers_them_all(n, unit):
+    X, truth = groups(n)
+    X = X * unit
+    model = DPMeans(covering(X)).fit(X)
+    assert same_partition(model.labels_, truth)
+    trace = model.objective_trace_
+    assert (np.diff(trace) <= 1e-9 * np.abs(trace[:-1])).all()
+
+
+@pytest.mark.parametrize("unit", [1.0, 1.01, 1.02, 1.5, 2.0])
+def test_a_lam_that_comes_from_outliers_does_not_hide_the_groups(unit):
+    X, truth = groups(9000)
+    rng = np.random.default_rng(1)
+    far = rng.choice(9000, size=90, replace=False)
+    X[far] = X.mean(axis=0) + rng.uniform(-1, 1, size=(90, 16)) * 2 * np.ptp(X, axis=0) / 2
+    rest = np.setdiff1d(np.arange(9000), far)
+    model = DPMeans(1500.0 * unit**2).fit(X * unit)
+    assert same_partition(model.labels_[rest], truth[rest])
+
+
+@pytest.mark.parametrize("n", [3000, 6000])
+@pytest.mark.parametrize("p", [1, 2, 16])
+@pytest.mark.parametrize("shape", ["normal", "uniform", "exponential", "rounded"])
+def test_one_cloud_is_one_cluster_though_splits_would_pay(shape, p, n):
+    rng = np.random.default_rng([n, p])
+    X = {
+        "normal": rng.normal(size=(n, p)) * np.geomspace(1, 3, p),
+        "uniform": rng.uniform(-1, 1, size=(n, p)),
+        "exponential": rng.exponential(size=(n, p)),
+        "rounded": np.round(rng.normal(size=(n, p)) * 4),
+    }[shape]
+    assert DPMeans(covering(X)).fit(X).n_clusters_ == 1
+
+
+@pytest.mark.parametrize(("name", "smoothing"), [("poisson", 0.1), ("kl", 0.01), ("bernoulli", 0.1), ("cosine", 0.0)])
+def test_gaps_are_found_by_every_divergence(name, smoothing):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(20, size=5000)
+    X = rng.poisson(rng.gamma(1.0, 8.0, size=(20, 24))[truth]).astype(float) + 0.01
+    if name == "bernoulli":
+        X = (rng.random((5000, 80)) < rng.choice([0.05, 0.95], size=(20, 80))[truth]).astype(float)
+    kind = {"divergence": make(name), "smoothing": smoothing}
+    lam = 1.01 * DPMeans(1e9, algorithm="delayed", **kind).fit(X).transform(X).max()
+    assert same_partition(DPMeans(lam, **kind).fit(X).labels_, truth)
+
+
+@pytest.mark.parametrize("n", [1500, 6000])
+def test_weights_repetition_and_row_order_make_no_difference_to_gaps(n):
+    X, _ = groups(n, k=12)
+    rng = np.random.default_rng(n)
+    w = rng.integers(0, 4, size=n)
+    lam = covering(X)
+    one = DPMeans(lam, tol=0.0).fit(X, sample_weight=w)
+    rows = np.repeat(np.arange(n), w)[rng.permutation(w.sum())]
+    two = DPMeans(lam, tol=0.0).fit(X[rows])
+    assert one.n_clusters_ == 12
+    assert_array_equal(one.labels_[rows], two.labels_)
+    with threadpool_limits(1):
+        assert_array_equal(DPMeans(lam, tol=0.0).fit(X, sample_weight=w).labels_, one.labels_)
+
+
+def looked_at(X, lam, room):
+    """Objective and clusters of one cluster before and after its gaps were looked for."""
+    none, p = np.empty(0), X.shape[1]
+    X = X - X.mean(axis=0)
+    rows = DenseRows(X, weight=none, scale=none, shift=np.zeros(p))
+    table, memory = make_table(rows, Geometry(make("sqeuclidean"), np.zeros(p))), make_memory(len(X))
+    centres = Centres(table.geometry, np.zeros((1, p)))
+    memory.labels[:], memory.cost[:] = 0, (X**2).sum(axis=1)
+    tried = nothing_tried(len(X))
+    assert apply_moves(table, centres, memory, lam, SplitRule(clarity=np.inf), tried=tried)[1] == 0
+    after, count = split_at_gaps(table, centres, memory, lam, room=room, tried=tried)
+    again = split_at_gaps(table, centres, memory, lam, room=room, tried=tried)[1] if not count else 0
+    assert again == 0
+    parts = [X[memory.labels == k] for k in range(len(after.mean))]
+    for part, mean in zip(parts, after.mean):
+        assert_allclose(part.mean(axis=0), mean, atol=1e-9)
+    inertia = sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts)
+    return memory.cost.sum() + lam, inertia + lam * len(parts), count, len(parts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_split_at_gaps_pays_for_its_clusters_and_needs_room(seed):
+    X, _ = groups(2000, k=25, seed=seed)
+    before, after, count, k = looked_at(X, 500.0, np.inf)
+    assert count == 1
+    assert k > 10
+    assert after < before
+    assert looked_at(X, 500.0, k - 2)[2:] == (0, 1)
+    assert looked_at(X, before, np.inf)[2:] == (0, 1)  # nothing pays for so dear a cluster
+
+
+def test_without_the_search_for_gaps_the_groups_are_missed(monkeypatch):
+    X, _ = groups(6000)
+    monkeypatch.setattr(batch, "split_at_gaps", lambda table, centres, *rest, **options: (centres, 0))
+    assert DPMeans(covering(X)).fit(X).n_clusters_ < 30
