@@ -201,10 +201,8 @@ class Tree:
         total = float(self._nodes.n[node])
         if total > most:
             steps = (np.arange(most) + 0.5) * (total / most)
-            chosen = np.minimum(
-                np.searchsorted(np.cumsum(n), steps, side="right") if weight.size else steps.astype(np.intp), n.size - 1
-            )
-            X, n = X[chosen], np.full(most, total / most)
+            chosen = np.searchsorted(np.cumsum(n), steps, side="right") if weight.size else steps.astype(np.intp)
+            X, n = X[np.minimum(chosen, n.size - 1)], np.full(most, total / most)
         return Tied(n, X, None, np.zeros(X.shape[0]))
 
     def split(self, nodes: Array) -> Array:
