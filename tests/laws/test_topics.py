@@ -377,4 +377,5 @@ def test_one_topic_is_the_corpus():
 def test_prices_of_words_are_minus_log_means():
     words, pseudo = np.array([[2.0, 0.0, 1.0], [0.0, 3.0, 0.0]]), np.array([0.1, 0.2, 0.3])
     mean = (words + pseudo) / (words.sum(axis=1, keepdims=True) + 0.6)
-    assert_allclose(word_prices(words, pseudo), -np.log(mean).T)
+    documents = Documents(sp.csr_matrix(words), NONE)
+    assert_allclose(word_prices(documents, words, pseudo), -np.log(mean).T)

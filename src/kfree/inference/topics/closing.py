@@ -9,8 +9,8 @@ from kfree.kernels import kernels
 from kfree.rows import Documents
 from kfree.rows.documents import Block
 
-#: Closing passes.
-PASSES = 20
+#: Closing passes, and of corpora of so many tokens, in which the last ones change little and take long.
+PASSES, PASSES_IF_LONG, LONG = 20, 14, 1_000_000
 #: How far beyond its result a pass goes on: about halves the passes that are needed.
 BEYOND = 1.0
 #: Growth of the burstiness from 0 to 1 with the ratio of tokens that come after the first to those expected.
@@ -87,8 +87,11 @@ def closing_pass(documents: Documents, soft: Soft, prior: Prior, burst: float) -
 
 def close(documents: Documents, soft: Soft, prior: Prior, budget: Budget) -> tuple[Soft, int]:
     """Closing passes, and how many there were; one topic needs none. What there is so far if the user interrupts."""
-    done, burst = soft, burstiness(documents, soft, prior) if soft.G > 1 else 0.0
-    for count in range(1, PASSES + 1 if soft.G > 1 else 1):
+    if soft.G == 1:
+        return soft, 0
+    done, burst = soft, burstiness(documents, soft, prior)
+    passes = PASSES if documents.total < LONG else PASSES_IF_LONG
+    for count in range(1, passes + 1):
         if budget.spent:
             return done, count - 1
         try:
@@ -98,7 +101,7 @@ def close(documents: Documents, soft: Soft, prior: Prior, budget: Budget) -> tup
             budget.interrupted = True
             return done, count - 1
         soft = _beyond(soft, done)
-    return done, PASSES if soft.G > 1 else 0
+    return done, passes
 
 
 def _beyond(old: Soft, new: Soft) -> Soft:

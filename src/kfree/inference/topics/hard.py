@@ -62,10 +62,14 @@ def count(documents: Documents, labels: Array, G: int, base: Array) -> Counts:
     return Counts(words, shares)
 
 
-def topic_costs(words: Array, pseudo: Array) -> Array:
+def topic_costs(documents: Documents, words: Array, pseudo: Array) -> Array:
     """h_p: what the words of each topic cost, (G,)."""
-    eta = pseudo.sum()
-    own = (entropic(words + pseudo) - entropic(pseudo)).sum(axis=1)
+    eta, alone = pseudo.sum(), entropic(pseudo)
+
+    def of_topic(p: int) -> float:
+        return float((entropic(words[p] + pseudo) - alone).sum())
+
+    own = np.array(list(documents.each(of_topic, list(range(len(words))), 10.0 * words.size)))
     return entropic(words.sum(axis=1) + eta) - entropic(eta) - own
 
 
@@ -76,13 +80,21 @@ def objective(documents: Documents, counts: Counts, charges: Charges) -> float:
     held = charges.lam_local * (counts.documents > 0).sum(axis=0)
     n_topics = int((counts.words.sum(axis=1) > 0).sum())
     per_document = float((weights * (charges.mix * mixing + held)).sum())
-    return float(topic_costs(counts.words, charges.pseudo).sum()) + per_document + charges.lam_global * n_topics
+    return (
+        float(topic_costs(documents, counts.words, charges.pseudo).sum()) + per_document + charges.lam_global * n_topics
+    )
 
 
-def word_prices(words: Array, pseudo: Array) -> Array:
+def word_prices(documents: Documents, words: Array, pseudo: Array) -> Array:
     """-log mu, (V, G) in word-major order."""
-    mean = words.T + pseudo[:, None]
-    return np.ascontiguousarray(np.log(mean.sum(axis=0)) - np.log(mean))
+    prices, level = np.empty((words.shape[1], len(words))), np.log(words.sum(axis=1) + pseudo.sum())
+
+    def of_words(span: slice) -> None:
+        np.subtract(level, np.log(words[:, span].T + pseudo[span, None]), out=prices[span])
+
+    for _ in documents.each(of_words, documents.word_spans, 10.0 * words.size):
+        pass
+    return prices
 
 
 def solve(documents: Documents, labels: Array, prices: Array, mix: float, lam_local: Array) -> Array:
@@ -108,7 +120,7 @@ def harden(
     start = Labelled(labels, count(documents, labels, G, base))
 
     def step(state: Labelled) -> tuple[Labelled, Info]:
-        prices = word_prices(state.counts.words, charges.pseudo)
+        prices = word_prices(documents, state.counts.words, charges.pseudo)
         new = solve(documents, state.labels, prices, charges.mix, charges.lam_local)
         counts = count(documents, new, G, base)
         value = objective(documents, counts, charges)

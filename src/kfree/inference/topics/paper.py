@@ -24,8 +24,8 @@ class Paper(NamedTuple):
 class Prices:
     """-log mu of the topics, with room for new ones; fixed in a pass but for openings."""
 
-    def __init__(self, words: Array, pseudo: Array):
-        table = word_prices(words, pseudo)
+    def __init__(self, documents: Documents, words: Array, pseudo: Array):
+        table = word_prices(documents, words, pseudo)
         self.pseudo, self.n = pseudo, table.shape[1]
         self.table = np.full((table.shape[0], 2 * self.n + 8), np.inf)
         self.table[:, : self.n] = table
@@ -108,7 +108,7 @@ def _without_empty(documents: Documents, labels: Array, held: Array, n_held: Arr
 
 def one_pass(documents: Documents, state: Paper, charges: Charges, order: Array, cells: Array) -> Paper:
     """Cells, local clusters, centres: the whole pass."""
-    prices = Prices(state.words, charges.pseudo)
+    prices = Prices(documents, state.words, charges.pseudo)
     return move_clusters(documents, move_cells(documents, state, charges, prices, order, cells), charges, prices)
 
 
