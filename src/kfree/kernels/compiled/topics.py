@@ -80,50 +80,39 @@ def _set_tolls(mix, length, data, start, stop, own, n, counts, toll):
     return alive
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST | {"nnan"})
-def _least(near, at, n, toll):
-    """The least cost of a cell."""
-    least = near[at] + toll[0]
-    for i in range(1, n):
-        value = near[at + i] + toll[i]
-        least = value if value < least else least
-    return least
+@njit(nogil=True, cache=True)
+def _find_others(cells, near, toll, n, own, target):
+    """For every cell the topic but its own in which it costs least, the first of equals."""
+    for c in range(cells):
+        at, mine = c * n, own[c]
+        least, arg = np.inf, -1
+        for i in range(n):
+            value = near[at + i] + toll[i]
+            better = (value < least) & (i != mine)  # no branch, as it could not be foreseen
+            least, arg = value if better else least, i if better else arg
+        target[c] = arg
 
 
 @njit(nogil=True, cache=True)
-def _first(near, at, n, toll, least):
-    """The first topic with that cost."""
-    for i in range(n):
-        if near[at + i] + toll[i] == least:
-            return i
-    return -1
-
-
-@njit(nogil=True, cache=True)
-def _relabel(cells, near, toll, n, own):
+def _relabel(cells, near, toll, own, target, n):
     """Every cell to its best held topic; returns whether any moved."""
     moved = False
     for c in range(cells):
-        at = c * n
-        least = _least(near, at, n, toll)
-        if least < near[at + own[c]] + toll[own[c]]:
-            own[c] = _first(near, at, n, toll, least)
+        here, there = c * n + own[c], c * n + target[c]
+        if near[there] + toll[target[c]] < near[here] + toll[own[c]]:
+            own[c] = target[c]
             moved = True
     return moved
 
 
 @njit(nogil=True, cache=True)
-def _drop_one(data, start, cells, near, mix, price, toll, counts, n, own, added, change, target):
+def _drop_one(data, start, cells, near, mix, price, counts, n, own, target, added, change):
     """Move the cells of the topic whose removal saves most to their best others; False if none saves anything."""
     added[:n, :n] = 0.0
     for i in range(n):
         change[i] = mix * _entropic(counts[i])
     for c in range(cells):
-        at, i = c * n, own[c]
-        mine, toll[i] = toll[i], np.inf
-        other = _first(near, at, n, toll, _least(near, at, n, toll))
-        toll[i] = mine
-        target[c] = other
+        at, i, other = c * n, own[c], target[c]
         added[i, other] += data[start + c]
         change[i] += data[start + c] * (near[at + other] - near[at + i])
     best, drop = -1e-10 * (1.0 + price), -1
@@ -160,12 +149,15 @@ def mend_documents(data, indices, indptr, first, last, cost, mix, price, labels)
         if near.size < cells * n:
             near = np.empty(cells * n)
         _gather(indices, start, stop, cost, held, n, near)
-        for _ in range(_STEPS):
-            _set_tolls(mix, length, data, start, stop, own, n, counts, toll)
-            if not _relabel(cells, near, toll, n, own):
-                break
+        steps = 0
         while _set_tolls(mix, length, data, start, stop, own, n, counts, toll) > 1:
-            if not _drop_one(data, start, cells, near, mix, price[j], toll, counts, n, own, added, change, target):
+            _find_others(cells, near, toll, n, own, target)
+            if steps < _STEPS:
+                steps += 1
+                if _relabel(cells, near, toll, own, target, n):
+                    continue
+                steps = _STEPS
+            if not _drop_one(data, start, cells, near, mix, price[j], counts, n, own, target, added, change):
                 break
         for k in range(start, stop):
             labels[k] = held[own[k - start]]
