@@ -128,6 +128,24 @@ def test_long_tables_are_searched_on_a_sample(monkeypatch):
         assert clone(model).fit(X, sample_weight=rng.integers(1, 4, size=3000)).n_components_ == 4
 
 
+def test_heavy_rows_do_not_empty_the_sample(monkeypatch):
+    rng = np.random.default_rng(0)
+    A = 3 * rng.normal(size=(4, 12))
+    X = rng.integers(2, size=(3000, 4)) @ A + 0.2 * rng.normal(size=(3000, 12))
+    monkeypatch.setattr(sample_module, "SAMPLE_ENTRIES", 6000)
+    for w in (np.where(np.arange(3000) == 7, 1e7, 1.0), rng.pareto(0.7, size=3000) + 0.01):
+        model = KFeatures(4, n_init=3).fit(X, sample_weight=w)
+        assert model.inertia_ <= 1.2 * 12 * 0.04 * w.sum()
+        assert -model.score(X) <= 3 * 12 * 0.04 * 3000
+
+
+def test_short_wide_sparse_rows_are_searched_in_few_columns():
+    S = sp.random(60, 60_000, density=0.002, random_state=0, format="csr")
+    wide, narrow = KFeatures(3, n_init=2).fit(S), KFeatures(3, n_init=2).fit(S[:, np.unique(S.indices)].toarray())
+    assert wide.inertia_ == pytest.approx(narrow.inertia_, rel=0.02)
+    assert wide.components_.shape == (3, 60_000)
+
+
 def test_wide_sparse_rows_are_searched_without_being_made_dense(monkeypatch):
     rng = np.random.default_rng(0)
     A = 3 * rng.normal(size=(4, 40)) * (rng.random((4, 40)) < 0.5)
@@ -368,6 +386,7 @@ def test_equal_rows_have_one_mean_however_far_away(value):
     model = BPMeans(1e-70).fit(np.full((7, 3), value))
     assert model.n_components_ == 1
     np.testing.assert_allclose(model.components_, value)
+    np.testing.assert_allclose(KFeatures(1, algorithm="paper").fit(np.full((50_000, 3), value)).components_, value)
 
 
 def test_data_that_cannot_be_used_are_errors_that_say_so(table):

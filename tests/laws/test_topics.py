@@ -1,11 +1,12 @@
 """What mathematics demands of topics: descent, exact changes, equality with algorithms written out."""
 
+import warnings
 from itertools import combinations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
@@ -379,3 +380,24 @@ def test_prices_of_words_are_minus_log_means():
     mean = (words + pseudo) / (words.sum(axis=1, keepdims=True) + 0.6)
     documents = Documents(sp.csr_matrix(words), NONE)
     assert_allclose(word_prices(documents, words, pseudo), -np.log(mean).T)
+
+
+@settings(max_examples=40)
+@given(SEEDS, st.sampled_from([0.0, 0.4, 1.0]), st.integers(1, 4))
+def test_given_numbers_of_topics_never_raise_the_objective(seed, mix, G):
+    rng = np.random.default_rng(seed)
+    X = sp.csr_matrix(rng.integers(0, 60, size=(rng.integers(G, 8), rng.integers(1, 5))) + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = HDPTopics(mix=mix, n_topics=G, smoothing=float(rng.choice([0.1, 1e4]))).fit(X)
+    assert (np.diff(model.objective_trace_) <= 1e-9 * np.abs(model.objective_trace_[0])).all()
+
+
+def test_very_long_documents_are_fitted():
+    rng = np.random.default_rng(0)
+    flat = HDPTopics(n_topics=2).fit(rng.integers(1, 10**6, size=(50, 1)))
+    assert flat.components_.shape == (2, 1)
+    X = np.vstack([rng.multinomial(10**8, p) for p in rng.dirichlet(np.ones(6), 12)])
+    assert HDPTopics().fit(X).n_topics_ >= 1
+    with pytest.warns(UserWarning, match="No structure"):
+        assert HDPTopics().fit(np.full((20, 5), 10**7)).n_topics_ == 1

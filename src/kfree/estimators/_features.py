@@ -30,8 +30,8 @@ from kfree.rows import set_span_threads
 _ROWS = ("exact", "coordinate")
 #: Restarts for each number of features where a price is chosen.
 _SURVEY = 3
-#: Share of the sum of squares about the mean below which rounding decides, and below which rows are equal.
-_FAR, _EQUAL = 1e-12, 1e-28
+#: Share of the sum of squares about the mean below which rounding decides.
+_FAR = 1e-12
 
 
 class FeaturePath(NamedTuple):
@@ -398,13 +398,17 @@ def _check_arithmetic(table: Table) -> None:
             f"The sum of squares of X (largest entry {largest:g}, weights included) is {table.total:g}, which "
             "float64 cannot work with. Rescale the data; lam scales with their square."
         )
-    # rows that are equal but for rounding are not meant: one mean is all they have
-    if not table.sparse and _EQUAL * table.total < table.spread < _FAR * table.total:
+    if not table.sparse and table.spread < _FAR * table.total and not _nearly_equal(X):
         raise ValueError(
-            f"The rows are too far from the origin for what they differ by: {table.spread:.3g} of their sum of squares "
-            f"{table.total:.3g} is about their mean, and less than {_FAR:g} of it is lost to rounding. Subtract the "
-            "mean, or use base='intercept', which does."
+            f"The rows are too far from the origin for what they differ by: of their sum of squares {table.total:.3g} "
+            f"only {table.spread:.3g} is about their mean, and less than {_FAR:g} of it would be lost to rounding. "
+            "Subtract the mean, or use base='intercept', which does."
         )
+
+
+def _nearly_equal(X: Array) -> bool:
+    """Whether all rows are the same but for rounding: one mean is all they have."""
+    return bool((np.ptp(X, axis=0) <= 1e-12 * np.abs(X).max(axis=0)).all())
 
 
 def _in_turn(function: Callable[..., Any], arguments: list[tuple[Any, ...]], budget: Budget) -> list[Any]:

@@ -64,7 +64,7 @@ class BPMeans(BinaryFeatures):
     n_components_ : int
         K, which may be 0.
     counts_ : array (K,)
-        Rows that have each feature.
+        Rows that have each feature, whatever they weigh.
     lam_, lam_share_ : float
         The price, and the price as a share of the sum of squares of X, which does not depend on units.
     lam_window_ : tuple of float or None

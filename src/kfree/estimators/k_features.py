@@ -55,7 +55,7 @@ class KFeatures(BinaryFeatures):
     n_components_ : int
         K.
     counts_ : array (K,)
-        Rows that have each feature. A feature that nothing was left for is empty, with a mean of zero.
+        Rows that have each feature, whatever they weigh. A feature that nothing was left for is empty, with a mean of zero.
     inertia_, objective_ : float
         J.
     explained_ : float

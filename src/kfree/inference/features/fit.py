@@ -229,9 +229,9 @@ def fit_fixed(
             Z[:, : warm.K] = warm.Z
         return settle_with_reseeds(table, Z)
 
-    budget.best = []
-    sample = _sample_for(table, plan, seeds[-1])
+    budget.best, sample = [], None
     try:
+        sample = _sample_for(table, plan, seeds[-1])
         return _fit_fixed(table, sample, K, plan, seeds, warm, spread, budget)
     except KeyboardInterrupt:
         return _rescued(table, sample, plan, budget, nothing)
@@ -286,9 +286,9 @@ def fit_priced(
     known: State | None = None,
 ) -> Fitted:
     """The best features at a price; ``known`` is a solution to start one more restart from."""
-    budget.best = []
-    sample = _sample_for(table, plan, seeds[-1])
+    budget.best, sample = [], None
     try:
+        sample = _sample_for(table, plan, seeds[-1])
         return _fit_priced(table, sample, lam, plan, seeds, spread, budget, known)
     except KeyboardInterrupt:
         return _rescued(table, sample, plan, budget, lambda: empty_state(table) if known is None else known)

@@ -160,7 +160,8 @@ def close(table: Table, run: Run, search: Search, budget: Budget) -> Run:
             run = _then(run, run_collapsed(table, before, search.lam, search.rule, search.max_iter, budget))
         kept = prune(table, run.state, search.lam)
         # with many features the collapsed form tries single bits only, and rows may have better combinations again
-        moved = before.K > MOST_EXHAUSTIVE and not np.array_equal(before.Z, run.state.Z)
+        fell = search.objective(run.state) < search.objective(before) - table.share(_BETTER)
+        moved = before.K > MOST_EXHAUSTIVE and fell
         if (kept.K == run.state.K and not moved) or budget.spent:
             return run
         run = _then(run, Run(kept, [search.objective(kept)], run.converged))

@@ -12,6 +12,8 @@ from kfree.families import Array
 DENSE_ENTRIES = 1 << 25
 #: Multiplications up to which a basis is looked for, and columns from which it is worth it.
 _WORK, _COLUMNS = 2e10, 32
+#: Sparse rows up to which products between all of them are formed.
+_ROWS = 1024
 # Singular values below this share of the largest are rounding.
 _RANK = 1e-13
 
@@ -26,7 +28,9 @@ def densify(X: Any) -> Any:
 def reduce_columns(X: Any) -> Any:
     """The rows in fewer columns, all products between them unchanged; X itself if that does not pay."""
     n, p = X.shape
-    if sp.issparse(X) or p < _COLUMNS or min(n, p) ** 2 * max(n, p) > _WORK:
+    if sp.issparse(X):
+        return isometric(X) if n <= min(p, _ROWS) else X
+    if p < _COLUMNS or min(n, p) ** 2 * max(n, p) > _WORK:
         return X
     work = np.asarray(X, dtype=np.float64)
     if p > n:

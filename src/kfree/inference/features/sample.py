@@ -32,7 +32,7 @@ class Sample(NamedTuple):
 
 
 def draw_sample(table: Table, rng: np.random.Generator) -> Sample | None:
-    """Rows to search with; None if the table is short. A row of weight w is drawn as often as w rows would be."""
+    """Rows to search with; None if the table is short."""
     limit = max(LEAST_ROWS, min(SAMPLE_ROWS, SAMPLE_ENTRIES // max(table.p, 1)))
     if table.n <= limit or table.n * table.p <= SAMPLE_ENTRIES:
         return None
@@ -40,10 +40,24 @@ def draw_sample(table: Table, rng: np.random.Generator) -> Sample | None:
         rows = np.sort(rng.choice(table.n, limit, replace=False))
         stored = table.take(rows)
     else:
-        times = rng.multinomial(limit, table.weight / table.mass)
-        rows = np.flatnonzero(times)
-        stored = table.take(rows, times[rows].astype(np.float64))
+        rows, weight = _by_weight(table.weight, limit, rng)
+        stored = table.take(rows, weight)
     if not stored.sparse:
         return Sample(rows, stored, stored)
     weight = stored.weight if stored.weighted else np.empty(0)
     return Sample(rows, Table(isometric(stored.X), weight, intercept=table.intercept), stored)
+
+
+def _by_weight(weight: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Rows drawn as often as copies in place of their weights would be, and their weights in the sample; rows that
+    would be drawn more than once are all there, as they are."""
+    heavy, room, rest = np.zeros(weight.size, bool), count, float(weight.sum())
+    while room and (more := ~heavy & (weight * room > rest)).any():
+        heavy |= more
+        room, rest = count - int(heavy.sum()), float(weight[~heavy].sum())
+    sampled = np.where(heavy, weight, 0.0)
+    light = np.flatnonzero(~heavy)
+    if room and light.size:
+        sampled[light] = rng.multinomial(room, weight[light] / rest) * (rest / room)
+    rows = np.flatnonzero(sampled)
+    return rows, sampled[rows]

@@ -113,6 +113,20 @@ def solve(documents: Documents, labels: Array, prices: Array, mix: float, lam_lo
     return labels
 
 
+def _solve_live(documents: Documents, state: Labelled, charges: Charges) -> Array:
+    """Labels of documents solved anew, from topics that have tokens: without a mixing cost documents look at all of
+    them, and one that has none would cost its global price, too."""
+    words = state.counts.words
+    live = np.flatnonzero(words.sum(axis=1) > 0)
+    if live.size == len(words):
+        prices = word_prices(documents, words, charges.pseudo)
+        return solve(documents, state.labels, prices, charges.mix, charges.lam_local)
+    place = np.zeros(len(words), np.int32)
+    place[live] = np.arange(live.size)
+    prices = word_prices(documents, words[live], charges.pseudo)
+    return live.astype(np.int32)[solve(documents, place[state.labels], prices, charges.mix, charges.lam_local)]
+
+
 def harden(
     documents: Documents, labels: Array, G: int, charges: Charges, base: Array, budget: Budget, tol: float, passes: int
 ) -> Outcome:
@@ -120,8 +134,7 @@ def harden(
     start = Labelled(labels, count(documents, labels, G, base))
 
     def step(state: Labelled) -> tuple[Labelled, Info]:
-        prices = word_prices(documents, state.counts.words, charges.pseudo)
-        new = solve(documents, state.labels, prices, charges.mix, charges.lam_local)
+        new = _solve_live(documents, state, charges)
         counts = count(documents, new, G, base)
         value = objective(documents, counts, charges)
         changed = float((new != state.labels).mean()) if new.size else 0.0

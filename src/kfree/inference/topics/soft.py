@@ -152,13 +152,15 @@ def anneal(
 ) -> Soft:
     """Passes at the given temperatures; a rise of the free energy between two at the same one is an error."""
     last: Step | None = None
+    # counts are in single precision, and the free energy is a difference of terms of about this size
+    tokens = documents.total + soft.G * prior.pseudo.sum()
+    rounding = 2e-6 * tokens * np.log(tokens + 2.0)
     for count, beta in enumerate(betas, 1):
         if budget.spent:
             break
         new, free_energy = soft_pass(documents, soft, prior, float(beta))
         step = Step(float(beta), soft.G, free_energy)
-        # counts are in single precision
-        if last is not None and last.beta == beta and free_energy > last.free_energy + 2e-6 * abs(last.free_energy):
+        if last is not None and last.beta == beta and free_energy > last.free_energy + rounding:
             raise ObjectiveRose(
                 f"The free energy rose from {last.free_energy!r} to {free_energy!r} in soft pass {count} of {phase}. "
                 "This is a bug in kfree; please report it with the data."

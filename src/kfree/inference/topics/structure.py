@@ -10,6 +10,8 @@ from kfree.rows import Documents
 
 #: Tokens beyond which a part of the documents is looked at first.
 ENOUGH = 150_000
+#: Tokens that are looked at in all.
+MOST = 3_000_000
 #: Times the tokens are dealt at random, and steps of the power iteration for each.
 DEALS, STEPS = 6, 12
 #: The corpus must stand out from the deals by this many of their standard deviations, and by this factor.
@@ -45,6 +47,11 @@ def look_for_structure(documents: Documents, rng: np.random.Generator) -> Struct
 
 def _compare(X: sp.csr_matrix, rng: np.random.Generator) -> Structure:
     whole = np.maximum(np.rint(X.data), 1).astype(np.int64)
+    if whole.sum() > MOST:  # a share of the tokens: they are dealt one by one
+        X = sp.csr_matrix((rng.binomial(whole, MOST / whole.sum()), X.indices, X.indptr), shape=X.shape)
+        X.eliminate_zeros()
+        X = X[np.diff(X.indptr) > 0]
+        whole = X.data
     words = np.repeat(X.indices, whole)
     length = np.add.reduceat(whole, X.indptr[:-1])
     owner = np.repeat(np.arange(X.shape[0]), length)
