@@ -55,7 +55,7 @@ class KFeatures(BinaryFeatures):
     n_components_ : int
         K.
     counts_ : array (K,)
-        Rows that have each feature, whatever they weigh. A feature that nothing was left for is empty, with a mean of zero.
+        Rows that have each feature, whatever they weigh; none if nothing was left for it, and then its mean is zero.
     inertia_, objective_ : float
         J.
     explained_ : float
