@@ -20,6 +20,7 @@ NAMES = (
     "topics_prices",
     "topics_paper",
     "variational",
+    "variational_mnist",
     "variational_quality",
     "features",
 )

@@ -1,6 +1,5 @@
-"""VariationalDPMixture: VDP, Fast-VDP and scikit-learn's truncated mixture on generated Gaussians, and MNIST."""
+"""VariationalDPMixture: VDP, Fast-VDP and scikit-learn's truncated mixture on generated Gaussians."""
 
-from benchmarks import data
 from benchmarks.mixtures import fit, fit_truncated, own_sweep, ratio, truncated_sweep, used
 from benchmarks.report import Mark, Table
 from benchmarks.workloads import gauss
@@ -22,7 +21,7 @@ HEADER = [
     "Fast-VDP times faster",
 ]
 TEXT = (
-    "10 Gaussians in 16 columns, closest centres 2 sqrt(D) apart, and MNIST in 50 principal components. VDP is ours "
+    "10 Gaussians in 16 columns, closest centres 2 sqrt(D) apart. VDP is ours "
     "(`accelerate=None`: one matrix product a sweep, all threads), Fast-VDP is `accelerate='tree'`; its time includes "
     "the tree and a last exact look at all rows, and the free energy ratio, 1 + (F_fast - F_VDP) / |F_VDP|, is after "
     "that. scikit-learn is BayesianGaussianMixture, T = 20, full covariances, run to its own convergence."
@@ -101,12 +100,6 @@ def make(settings):
     """The table."""
     lines, marks = over_rows(settings)
     marks += promised(lines)
-    if data.has("mnist_train"):
-        rows = 1000 if settings.quick else 60_000
-        line, _ = measure(f"MNIST {rows} x 50", data.mnist(rows).X, settings._replace(repeats=1))
-        lines.append(line)
-        marks.append(Mark("Fast-VDP, times faster than our VDP on MNIST", line[6], 5.0))
-        marks.append(Mark("Fast-VDP, free energy ratio on MNIST (paper: 1.044)", line[7], 1.044, at_least=False))
     notes = [
         "The paper's factors (3 at 5000 rows, 154 at a million) are beside a VDP that handles one component after the "
         "other; these are beside ours, whose sweeps are matrix products.",
