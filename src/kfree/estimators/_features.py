@@ -401,7 +401,7 @@ def _check_arithmetic(table: Table) -> None:
     if not table.sparse and table.spread < _FAR * table.total and not _nearly_equal(X):
         raise ValueError(
             f"The rows are too far from the origin for what they differ by: of their sum of squares {table.total:.3g} "
-            f"only {table.spread:.3g} is about their mean, and less than {_FAR:g} of it would be lost to rounding. "
+            f"only {table.spread:.3g} is about their mean, and shares below {_FAR:g} are lost to rounding. "
             "Subtract the mean, or use base='intercept', which does."
         )
 
