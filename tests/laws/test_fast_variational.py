@@ -28,7 +28,7 @@ def blobs(n, p=3, k=4, gap=8.0, seed=0):
 
 
 def tree_nodes(name, tied, **rule):
-    return TreeNodes(Tree(tied, SHAPE.get(name, "none")), tied, Rule(**rule))
+    return TreeNodes(Tree(tied, SHAPE.get(name, "none")), Rule(**rule))
 
 
 def mixture_on(setting, tied, T, seed=0):
@@ -148,7 +148,7 @@ def test_rows_take_over_where_nodes_save_nothing():
     nodes.nodes = expanded(nodes.tree, 60)
     nodes._gather()
     assert nodes.fixed
-    assert nodes.tied is tied
+    assert nodes.tied is nodes.rows
     assert nodes.expand(mixture_on(setting, tied, 2).view(setting)) == 0
 
 

@@ -21,7 +21,7 @@ SHAPES = ("full", "diag", "spherical", "none")
 def slices_of_rows(draw):
     """Rows, weights, and slices of them; small integers make every sum exact."""
     rng = np.random.default_rng(draw(st.integers(0, 2**20)))
-    n, p = draw(st.integers(1, 150)), draw(st.sampled_from([1, 2, 3, 5, 8, 17]))
+    n, p = draw(st.integers(1, 500)), draw(st.sampled_from([1, 2, 3, 5, 8, 17]))
     exact = draw(st.booleans())
     X = rng.integers(-3, 4, size=(n, p)).astype(float) if exact else rng.normal(size=(n, p))
     if draw(st.booleans()):
@@ -278,3 +278,46 @@ def test_slices_of_a_kd_tree_are_followed_and_continued(leaf_size):
     mine = {(int(a), int(b)) for a, b in zip(*tree.bounds(leaves))}
     assert mine == {(int(k["idx_start"]), int(k["idx_end"])) for k in nodes if k["is_leaf"]}
     assert outer(tree).size == 150
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_large_nodes_are_measured_piece_by_piece(shape, monkeypatch):
+    rng = np.random.default_rng(8)
+    X, weight, log_h = rng.normal(size=(700, 3)) + 50.0, rng.integers(0, 3, size=700) * 0.5, rng.normal(size=700)
+    monkeypatch.setattr("kfree.rows.tree._PIECE", 64)
+    tree = Tree(rows_of(X, weight, log_h), shape)
+    check_nodes(tree, outer(tree, 2), X, weight, log_h, shape)
+
+
+def test_rows_that_are_given_away_are_permuted_where_they_are():
+    rng = np.random.default_rng(9)
+    X, weight = rng.normal(size=(3000, 3)), rng.gamma(2.0, size=3000)
+    mine = rows_of(X.copy(), weight.copy(), rng.normal(size=3000))
+    log_h = mine.log_h.copy()
+    tree = Tree(mine, "full", inplace=True)
+    outer(tree, 6)
+    assert tree.rows.mean is mine.mean
+    assert not (tree.places == np.arange(3000)).all()
+    for now, before in ((mine.mean, X), (mine.n, weight), (mine.log_h, log_h)):
+        assert_array_equal(now, before[tree.places])
+    kept = rows_of(X, weight)
+    outer(Tree(kept, "full"), 6)
+    assert_array_equal(kept.mean, X)
+    assert_array_equal(kept.n, weight)
+
+
+@given(
+    seed=st.integers(0, 99), n=st.integers(1, 40), dtype=st.sampled_from([np.float64, np.float32]), p=st.integers(1, 9)
+)
+def test_sums_and_units_of_rows(seed, n, dtype, p):
+    rng = np.random.default_rng(seed)
+    X, weight = (rng.normal(size=(n, p)) * 100).astype(dtype), rng.gamma(1.0, size=n)
+    results = []
+    for module in (compiled, reference):
+        total, out = np.zeros(p), np.empty((n, p))
+        peak = module.sum_rows(X, weight, X[0].astype(float), total)
+        module.place_rows(X, np.arange(p) - 1.0, 2.0**-3, 700.0, out)
+        results.append((peak, total, out))
+    for fast, plain in zip(*results):
+        assert_allclose(fast, plain, rtol=1e-12, atol=1e-9)
+    assert results[0][0] == np.abs(X).max()

@@ -85,10 +85,18 @@ def test_sticks(seed, T, a1, a2):
         assert_allclose(expected, prior.expected_log(sticks), rtol=1e-10, atol=1e-10)
 
 
-@given(seed=SEEDS, n=st.sampled_from([1, 5, 32, 70]), K=st.integers(2, 6), D=COLUMNS, far=st.sampled_from([1.0, 40.0]))
-def test_rows_are_assigned(seed, n, K, D, far):
+@given(
+    seed=SEEDS,
+    n=st.sampled_from([1, 5, 32, 170]),
+    K=st.integers(2, 6),
+    D=COLUMNS,
+    far=st.sampled_from([1.0, 40.0]),
+    near=st.booleans(),
+)
+def test_rows_are_assigned(seed, n, K, D, far, near):
     rng = np.random.default_rng(seed)
-    rows, centre = rng.normal(size=(n, D)) * far, rng.normal(size=(K, D)) * far
+    centre = rng.normal(size=(K, D)) * far
+    rows = centre[np.sort(rng.integers(K, size=n))] + rng.normal(size=(n, D)) * (1.0 if near else far)
     lower, height = np.tril(rng.normal(size=(K, D, D))), rng.normal(size=K)
     results = []
     for module in BOTH:
@@ -97,6 +105,20 @@ def test_rows_are_assigned(seed, n, K, D, far):
         results.append((labels, lse))
     assert (results[0][0] == results[1][0]).all()
     assert_allclose(results[0][1], results[1][1], rtol=1e-10, atol=1e-10)
+
+
+@given(seed=SEEDS, K=st.integers(2, 6), D=COLUMNS, far=st.sampled_from([1.0, 40.0]), certain=st.booleans())
+def test_gains_of_rows_by_shares_of_their_own(seed, K, D, far, certain):
+    rng = np.random.default_rng(seed)
+    first = np.cumsum([0, *rng.integers(1, 40, size=5)])
+    rows, centre = rng.normal(size=(first[-1], D)) * far, rng.normal(size=(K, D)) * far
+    lower, height, n = np.tril(rng.normal(size=(K, D, D))), rng.normal(size=K), rng.gamma(1.0, size=first[-1])
+    share = np.eye(K)[rng.integers(K, size=5)].T.copy() if certain else rng.dirichlet(np.ones(K), size=5).T.copy()
+    results = []
+    for module in BOTH:
+        results.append(np.empty(5))
+        module.gains_apart(rows, n, first, lower, centre, height, share, results[-1])
+    assert_allclose(*results, rtol=1e-9, atol=1e-9)
 
 
 def table(rng, R, D):

@@ -46,14 +46,15 @@ class Acceleration(NamedTuple):
             return SingleRows(rows)
         slices = _kd_slices(rows.mean, family.name) if how == "kdtree" else None
         shape = _SHAPES.get(family.name, "none")
-        tree = Tree(rows, shape, max_nodes=self.max_nodes, slices=slices)
-        return TreeNodes(tree, rows, Rule(kind=self.expand, refine=self.final == "refine"))
+        # continuous rows were copied into units of their own: nobody else needs them
+        tree = Tree(rows, shape, max_nodes=self.max_nodes, slices=slices, inplace=family.continuous)
+        return TreeNodes(tree, Rule(kind=self.expand, refine=self.final == "refine"))
 
     def finish(self, problem: Problem, partition: Partition, found: Found, plan: Plan, budget: Budget) -> Found:
         """Exact updates of all rows, if they are wanted and have not been made."""
         if self.final != "polish" or partition.fixed:
             return found
-        return polish(problem.setting, SingleRows(problem.tied), found, plan._replace(max_iter=_POLISH), budget)
+        return polish(problem.setting, SingleRows(partition.rows), found, plan._replace(max_iter=_POLISH), budget)
 
 
 def _kd_slices(X: Any, name: str) -> Slices:

@@ -1,6 +1,6 @@
 """Between VariationalDPMixture and the inference below it: checked rows in units of their own, a model to be asked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,45 +12,9 @@ from kfree.families import Array
 from kfree.families.conjugate import CONJUGATE, Conjugate, Facts, join
 from kfree.inference.variational.mixture import Mixture, Setting
 from kfree.inference.variational.sweep import assign, shares
+from kfree.inference.variational.units import Units, blocks, standardise
 from kfree.rows import Tied
-from kfree.rows.threads import in_order
 from kfree.structures import StickBreaking
-
-# Rows looked at together.
-_BLOCK = 16384
-# Entries of X beyond this have squares, or sums of such, that overflow.
-_LARGEST = 1e150
-# Coordinates (in units of the data's spread) beyond which all components are equally far: squares stay finite.
-_BEYOND = 1e140
-
-
-class Units(NamedTuple):
-    """Rows as the inference sees them: (x - shift) / scale, with a power of two, so that scaling rounds nothing."""
-
-    shift: Array  # (p,)
-    scale: float
-
-    def rows(self, X: Any) -> Array:
-        """Rows in these units, float64."""
-        with np.errstate(over="ignore"):
-            gap = (np.asarray(X, dtype=np.float64) - self.shift) / self.scale
-        return np.clip(gap, -_BEYOND, _BEYOND)
-
-    def all_rows(self, X: Any) -> Array:
-        """A copy of a whole table, block by block."""
-        out = np.empty(X.shape)
-
-        def fill(block: slice) -> None:
-            out[block] = self.rows(X[block])
-
-        for _ in in_order(fill, blocks(X.shape[0])):
-            pass
-        return out
-
-
-def blocks(n: int) -> Iterator[slice]:
-    """Blocks of rows."""
-    return (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
 
 
 def check_given(prior: Any, family: Conjugate) -> Mapping[str, Any]:
@@ -104,7 +68,7 @@ class Problem(NamedTuple):
     """Checked rows and what is assumed of them."""
 
     setting: Setting
-    tied: Tied  # the rows that weigh something
+    tied: Tied  # the rows that weigh something, for the partition
     units: Units
     degenerate: bool  # rows do not differ
 
@@ -115,14 +79,17 @@ class Problem(NamedTuple):
         given = check_given(prior, family)
         check_rows(X, family)
         weight = check_weight(sample_weight, X.shape[0])
-        n = weight if weight.size else np.ones(X.shape[0])
+        n = np.array(weight) if weight.size else np.ones(X.shape[0])  # a copy: it may be permuted
         if (n == 0).any():
             X, n = X[n > 0], n[n > 0]
-        units, facts = measure(X, n, family)
-        degenerate = not facts.spread > 0
-        facts = facts._replace(spread=1.0) if degenerate else facts
+        if family.continuous:
+            rows, units, spread = standardise(X, n)
+            facts = Facts(X.shape[1], spread if spread > 0 else 1.0, np.zeros(X.shape[1]))
+        else:
+            rows, units, spread = X, Units(np.zeros(X.shape[1]), 1.0), 1.0
+            facts = Facts(X.shape[1], 1.0, _mean(X, n))
         setting = Setting(family, family.prior(facts, _in_units(given, units)), weights)
-        return cls(setting, make_tied(X, n, family, units), units, degenerate)
+        return cls(setting, make_tied(rows, n, family, units), units, not spread > 0)
 
 
 def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
@@ -136,50 +103,18 @@ def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
 
 
 def make_tied(X: Any, n: Array, family: Conjugate, units: Units) -> Tied:
-    """A table of single rows."""
-    if sp.issparse(X):
-        rows = sp.csr_matrix(X, dtype=np.float64)
-    else:
-        rows = units.all_rows(X) if family.continuous else np.ascontiguousarray(X, dtype=np.float64)
+    """A table of single rows, which are in these units."""
+    rows = sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
     log_h = np.concatenate([family.log_base(rows[block]) for block in blocks(X.shape[0])])
     if family.continuous:
         log_h -= X.shape[1] * np.log(units.scale)
     return Tied(n, rows, None, log_h)
 
 
-def _largest(X: Array) -> float:
-    """Largest entry of a block, by its size."""
-    return float(np.abs(X.astype(np.float64, copy=False)).max())
-
-
-def measure(X: Any, n: Array, family: Conjugate) -> tuple[Units, Facts]:
-    """Units of the rows, and what default priors depend on, in these units."""
-    p = X.shape[1]
-    if not family.continuous:
-        mean = sum(np.asarray(X[block].T @ n[block], dtype=np.float64).ravel() for block in blocks(X.shape[0]))
-        return Units(np.zeros(p), 1.0), Facts(p, 1.0, mean / n.sum())
-    peak = max(in_order(lambda block: _largest(X[block]), blocks(X.shape[0])))
-    if peak > _LARGEST:
-        raise ValueError(
-            f"X has entries as large as {peak:g}, and the squares of such numbers overflow. Divide X by {peak:.0e}; "
-            "the mixture does not depend on the units."
-        )
-    coarse = Units(np.asarray(X[0], dtype=np.float64), float(np.exp2(max(np.frexp(peak)[1], -1000))))
-    # less the first row: of equal rows it is exactly zero
-    mean = sum(in_order(lambda block: n[block] @ coarse.rows(X[block]), blocks(X.shape[0]))) / n.sum()
-
-    def squares(block: slice) -> Array:
-        gap = coarse.rows(X[block]) - mean
-        return (gap * n[block][:, None]).T @ gap
-
-    square = sum(in_order(squares, blocks(X.shape[0])))
-    spread = max(float(np.linalg.eigvalsh(square / n.sum())[-1]), 0.0)
-    shift = coarse.shift + mean * coarse.scale
-    if not spread > np.finfo(float).tiny:
-        return Units(shift, 1.0), Facts(p, 0.0, np.zeros(p))
-    finer = np.round(np.log2(spread) / 2)
-    scale = float(np.exp2(np.log2(coarse.scale) + finer))
-    return Units(shift, scale), Facts(p, spread / float(np.exp2(2 * finer)), np.zeros(p))
+def _mean(X: Any, n: Array) -> Array:
+    """Mean of the rows of a table of counts or bits."""
+    total = sum(np.asarray(X[block].T @ n[block], dtype=np.float64).ravel() for block in blocks(X.shape[0]))
+    return np.asarray(total / n.sum())
 
 
 class Model(NamedTuple):
@@ -208,8 +143,10 @@ class Model(NamedTuple):
 
     def tied(self, X: Any, n: Array | None = None) -> Tied:
         """Rows, checked and in the units of the model."""
-        check_rows(X, self.setting.family)
-        return make_tied(X, np.ones(X.shape[0]) if n is None else n, self.setting.family, self.units)
+        family = self.setting.family
+        check_rows(X, family)
+        rows = self.units.rows(X) if family.continuous else X
+        return make_tied(rows, np.ones(X.shape[0]) if n is None else n, family, self.units)
 
     def assign(self, tied: Tied) -> tuple[Array, float]:
         """Labels of rows and their free energy, from one exact look at all of them."""

@@ -323,9 +323,12 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
     def _publish(self, problem: Problem, partition: Partition, found: Found, X: Any, weight: Any) -> None:
         """Write every fitted attribute, once."""
         model = Model.of(problem, found.mixture)
-        all_weigh = problem.tied.size == X.shape[0]
-        tied = problem.tied if all_weigh else model.tied(X, weight)
-        self.labels_, self.free_energy_ = model.assign(tied)
+        all_weigh = partition.rows.size == X.shape[0]
+        self.labels_, self.free_energy_ = model.assign(partition.rows if all_weigh else model.tied(X, weight))
+        if all_weigh and partition.places is not None:
+            labels = np.empty_like(self.labels_)
+            labels[partition.places] = self.labels_
+            self.labels_ = labels
         self._model = model
         weights = problem.setting.weights.weights(found.mixture.sticks)
         self.weights_, self.tail_weight_ = weights[:-1], float(weights[-1])

@@ -1,7 +1,7 @@
 """A tree over rows whose nodes are tied rows: each node is split at its mean along its principal direction.
 
-Nodes are split only when asked for. The rows are a copy that is permuted as nodes are split, so that a node is a
-slice of them. What a node stands for does not depend on when it was split, nor on the number of threads.
+Nodes are split only when asked for. Dense rows are permuted as nodes are split, so that a node is a slice of them.
+What a node stands for does not depend on when it was split, nor on the number of threads.
 """
 
 from collections.abc import Iterator
@@ -27,6 +27,8 @@ _SETTLED, _SETTLED_OVER_ROWS = 1e-20, 1e-18
 _TIE = 1e-9
 # Entries handled between two looks at the queue of work.
 _ENTRIES = 65_536
+# Rows of a node that are measured by one thread.
+_PIECE = 65_536
 
 
 class Part(NamedTuple):
@@ -41,13 +43,14 @@ class Part(NamedTuple):
 
 
 class DenseTable:
-    """Dense rows, permuted in place."""
+    """Dense rows, permuted where they are."""
 
     def __init__(self, rows: Tied, shape: str, order: Array):
-        self.X = np.take(rows.mean, order, axis=0)
-        self.weight, self.log_h = _varying(rows.n[order], 1.0), _varying(rows.log_h[order])
-        self.level = 0.0 if self.log_h.size else float(rows.log_h[order[0]])
-        self.order, self.shape, self.p = order, shape, self.X.shape[1]
+        self.rows, self.X, self.shape, self.p = rows, rows.mean, shape, rows.mean.shape[1]
+        self.order = self.places = order
+        # parts of the table itself, or nothing: they are permuted with the rows
+        self.weight, self.log_h = _varying(rows.n, 1.0), _varying(rows.log_h)
+        self.level = 0.0 if self.log_h.size else float(rows.log_h[0])
         self._diagonal = np.cumsum(np.arange(self.p, 0, -1)) - np.arange(self.p, 0, -1)  # in a packed triangle
 
     def halve(self, part: Part, cut: Array, axes: bool) -> None:
@@ -89,27 +92,54 @@ class DenseTable:
         return alike
 
     def measure(self, start: Array, stop: Array, centre: Array) -> Part:
-        """Statistics of slices."""
+        """Statistics of slices; large ones are measured piece by piece."""
+        if not (stop - start > _PIECE).any():
+            n, mean, log_h = self._means(start, stop, centre)
+            second = None if self.shape == "none" else self._seconds(start, stop, n, mean)
+            return Part(start, stop, n, mean, log_h + self.level, second)
+        cuts = [np.append(np.arange(a, b, _PIECE), b) for a, b in zip(start, stop)]
+        begin, end = np.concatenate([cut[:-1] for cut in cuts]), np.concatenate([cut[1:] for cut in cuts])
+        owner = np.repeat(np.arange(start.shape[0]), [cut.size - 1 for cut in cuts])
+        first, pieces = np.searchsorted(owner, np.arange(start.shape[0])), range(owner.size)
+
+        def means(i: int) -> tuple[Array, Array, Array]:
+            return self._means(begin[i : i + 1], end[i : i + 1], centre[owner[i : i + 1]])
+
+        weight, mean, log_h = (np.concatenate(part) for part in zip(*in_order(means, pieces)))
+        n = np.add.reduceat(weight, first)
+        share = (weight / n[owner])[:, None]
+        mean = centre + np.add.reduceat(share * (mean - centre[owner]), first)
+        log_h = np.add.reduceat(share[:, 0] * log_h, first)
+        second = None
+        if self.shape != "none":
+
+            def seconds(i: int) -> Array:
+                return self._seconds(begin[i : i + 1], end[i : i + 1], n[owner[i : i + 1]], mean[owner[i : i + 1]])
+
+            second = np.add.reduceat(np.concatenate(list(in_order(seconds, pieces))), first)
+        return Part(start, stop, n, mean, log_h + self.level, second)
+
+    def _means(self, start: Array, stop: Array, centre: Array) -> tuple[Array, Array, Array]:
         n, log_h, mean = np.empty(start.shape[0]), np.empty(start.shape[0]), np.empty((start.shape[0], self.p))
         kernels().mean_dense(self.X, self.weight, self.log_h, start, stop, centre, n, mean, log_h)
-        second = None
-        if self.shape == "full":
-            second = np.empty((start.shape[0], self.p * (self.p + 1) // 2))
-            kernels().second_full(self.X, self.weight, start, stop, n, mean, second)
-        elif self.shape != "none":
-            second = np.empty((start.shape[0], self.p))
-            kernels().second_diag(self.X, self.weight, start, stop, n, mean, second)
-            second = second.sum(axis=1) if self.shape == "spherical" else second
-        return Part(start, stop, n, mean, log_h + self.level, second)
+        return n, mean, log_h
+
+    def _seconds(self, start: Array, stop: Array, n: Array, mean: Array) -> Array:
+        """Sums of squares about the mean over n, as the shape says."""
+        second = np.empty((start.shape[0], self.p * (self.p + 1) // 2 if self.shape == "full" else self.p))
+        kernel = kernels().second_full if self.shape == "full" else kernels().second_diag
+        kernel(self.X, self.weight, start, stop, n, mean, second)
+        return second.sum(axis=1) if self.shape == "spherical" else second
 
 
 class CsrTable:
     """Sparse rows, which stay where they are: only their order is permuted."""
 
     shape = "none"
+    places: Array | None = None
 
     def __init__(self, rows: Tied, order: Array):
-        X = rows.mean
+        self.rows, X = rows, rows.mean
         if (X.data == 0).any():
             X = X.copy()
             X.eliminate_zeros()
@@ -159,12 +189,26 @@ class Tree:
 
     ``shape`` says what is kept of the second moments: "full", "diag", "spherical" or "none". Rows without weight
     belong to no node. With ``slices`` nodes are split as given, and along the widest column below that. A tree
-    that has ``max_nodes`` splits no more.
+    that has ``max_nodes`` splits no more. The table must not be used any more if it is given away (``inplace``).
     """
 
-    def __init__(self, rows: Tied, shape: str, *, max_nodes: int | None = None, slices: Slices | None = None):
+    def __init__(
+        self,
+        rows: Tied,
+        shape: str,
+        *,
+        max_nodes: int | None = None,
+        slices: Slices | None = None,
+        inplace: bool = False,
+    ):
         order = np.flatnonzero(rows.n > 0) if slices is None else slices.order.astype(np.intp)
-        self.table = CsrTable(rows, order) if sp.issparse(rows.mean) else DenseTable(rows, shape, order)
+        self.table: CsrTable | DenseTable
+        if sp.issparse(rows.mean):
+            self.table = CsrTable(rows, order)
+        else:
+            in_order = slices is None and order.size == rows.size
+            own = rows if inplace and in_order else Tied(rows.n[order], rows.mean[order], None, rows.log_h[order])
+            self.table = DenseTable(own, shape, order)
         self.max_nodes, self._slices = max_nodes, slices
         whole = (np.zeros(1, np.intp), np.full(1, order.shape[0], np.intp))
         self._nodes = self.table.measure(*whole, np.zeros((1, self.table.p)))
@@ -172,6 +216,16 @@ class Tree:
         self.left = np.where(self.table.alike(*whole), LEAF, UNSPLIT)  # first child, or a mark
         self.parent = np.full(1, -1, np.intp)
         self._ready = np.zeros(1, np.intp)  # number among the given slices, or -1
+
+    @property
+    def rows(self) -> Tied:
+        """The single rows, as they lie here."""
+        return self.table.rows
+
+    @property
+    def places(self) -> Array | None:
+        """Where they were in the table; None if they have stayed there."""
+        return self.table.places
 
     @property
     def order(self) -> Array:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp, xlogy
 
 from kfree.families import Array
 from kfree.families.conjugate import Form, Linear, Sums, Weighted, Whitened
@@ -65,6 +66,13 @@ class Runner(ABC):
         scores = self.scores(tied, span)
         labels[:] = (scores[:, :-1] + log_weight[:-1]).argmax(axis=1)
         lse[:] = soften(scores, log_weight).lse
+
+    def apart(self, tied: Tied, first: Array, log_weight: Array, share: Array) -> Array:
+        """What single rows gain, on average over rows first[t]..first[t + 1], by shares of their own instead of
+        ``share[:, t]`` for all of them."""
+        scores, common = self.scores(tied, slice(0, tied.size)) + log_weight, np.repeat(share.T, np.diff(first), axis=0)
+        gain = logsumexp(scores, axis=1) - (common * scores).sum(axis=1) + xlogy(common, common).sum(axis=1)
+        return np.add.reduceat(tied.n * gain, first[:-1]) / np.add.reduceat(tied.n, first[:-1])
 
     @abstractmethod
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
@@ -161,8 +169,20 @@ class _Whitened(Runner):
         if self.p > _FEW_COLUMNS:
             super().assign(tied, span, log_weight, labels, lse)
             return
+        kernels().assign_rows(tied.mean[span], *self._heights(log_weight), labels, lse)
+
+    def apart(self, tied: Tied, first: Array, log_weight: Array, share: Array) -> Array:
+        """The same, compiled."""
+        if self.p > _FEW_COLUMNS:
+            return super().apart(tied, first, log_weight, share)
+        gains = np.empty(share.shape[1])
+        kernels().gains_apart(tied.mean, tied.n, first, *self._heights(log_weight), share, gains)
+        return gains
+
+    def _heights(self, log_weight: Array) -> tuple[Array, Array, Array]:
+        """Lower triangles, means and largest scores of components."""
         lower = np.ascontiguousarray(self.form.root.transpose(0, 2, 1))
-        kernels().assign_rows(tied.mean[span], lower, self.form.mean, log_weight - self.form.offset, labels, lse)
+        return lower, self.form.mean, log_weight - self.form.offset
 
     def _add_centred(self, rows: Array, scores: Array) -> None:
         """The same from differences to the means, where whitened rows less whitened means would lose digits."""

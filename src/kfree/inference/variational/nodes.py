@@ -4,11 +4,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
+from scipy.special import xlogy
 
 from kfree.families import Array
 from kfree.families.conjugate import Linear
-from kfree.inference.variational.forms import Shares
+from kfree.inference.variational.forms import Shares, make_runner
 from kfree.inference.variational.mixture import View
 from kfree.inference.variational.partition import Ray
 from kfree.rows import Tied
@@ -47,8 +47,9 @@ class Rule(NamedTuple):
 class TreeNodes:
     """A partition of the rows into nodes of a tree; falls back to the rows themselves if there are too many."""
 
-    def __init__(self, tree: Tree, rows: Tied, rule: Rule):
-        self.tree, self.rows, self.rule, self.total = tree, rows, rule, rows.total
+    def __init__(self, tree: Tree, rule: Rule):
+        self.tree, self.rows, self.places, self.rule = tree, tree.rows, tree.places, rule
+        self.total = self.rows.total
         self.fixed, self.growing, self._looks = False, True, 0
         self._seen = np.zeros(0, np.intp)  # nodes that were looked at row by row
         self.nodes = np.zeros(1, np.intp)
@@ -180,9 +181,7 @@ class TreeNodes:
         first = np.cumsum([0, *(part.size for part in parts)])
         n, mean = np.concatenate([part.n for part in parts]), np.concatenate([part.mean for part in parts])
         rows = Tied(n, mean, None, np.zeros(n.size))
-        scores, common = view.scores(rows), np.repeat(share.T, np.diff(first), axis=0)
-        gain = logsumexp(scores, axis=1) - (common * scores).sum(axis=1) + xlogy(common, common).sum(axis=1)
-        return np.add.reduceat(rows.n * gain, first[:-1]) / np.add.reduceat(rows.n, first[:-1])
+        return make_runner(view.form, 0, rows).apart(rows, first, view.log_weight, np.ascontiguousarray(share))
 
     def _worth(self, n: Array, total: Any = None) -> Array:
         """Nats per row that the split of nodes must gain: small nodes more, as all of them together matter little."""

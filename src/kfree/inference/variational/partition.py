@@ -20,6 +20,8 @@ class Partition(Protocol):
     """Tied rows that may be refined and coarsened between updates."""
 
     tied: Tied  # another object whenever the partition has changed
+    rows: Tied  # single rows, in an order of the partition's own
+    places: Array | None  # of these rows in the table it was made of; None if their order is the same
     fixed: bool  # True if it never changes
 
     @property
@@ -52,11 +54,12 @@ class SingleRows:
     """The rows as they are."""
 
     fixed = True
+    places: Array | None = None
     rough = 0.0
     ways = float("inf")
 
     def __init__(self, tied: Tied):
-        self.tied = tied
+        self.tied = self.rows = tied
 
     def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
         """Rows of a table cannot be refined."""

@@ -3,8 +3,30 @@
 import numpy as np
 from numba import njit
 
-# Rows centred at a time: few enough to stay in the first cache, enough to fill the vectors.
-_LANES = 64
+from kfree.kernels.compiled.products import BROAD, TALL, add_products
+
+# Rows centred at a time: few enough to stay in the first cache.
+_ROWS = 64
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def sum_rows(X, weight, origin, total):  # noqa: D103
+    p = X.shape[1]
+    largest = np.zeros(p)
+    for i in range(X.shape[0]):
+        w = weight[i]
+        for c in range(p):
+            value = np.float64(X[i, c])
+            total[c] += w * (value - origin[c])
+            largest[c] = max(largest[c], abs(value))
+    return largest.max()
+
+
+@njit(nogil=True, cache=True)
+def place_rows(X, shift, scale, beyond, out):  # noqa: D103
+    for i in range(X.shape[0]):
+        for c in range(X.shape[1]):
+            out[i, c] = min(max((X[i, c] - shift[c]) / scale, -beyond), beyond)
 
 
 @njit(nogil=True, cache=True)
@@ -29,6 +51,28 @@ def _beyond(X, i, centre, direction, margin):
 @njit(nogil=True, cache=True)
 def _part(X, weight, log_h, order, first, last, centre, direction, margin):
     i, j = first, last - 1
+    # many rows: those on the wrong side are noted in blocks, as half of all branches on a side would be guessed wrong
+    ahead, behind = np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
+    done_ahead, some_ahead, done_behind, some_behind = 0, 0, 0, 0
+    while j - i >= 2 * _ROWS:
+        if some_ahead == done_ahead:
+            done_ahead, some_ahead = 0, 0
+            for k in range(i, i + _ROWS):
+                ahead[some_ahead] = k
+                some_ahead += _beyond(X, k, centre, direction, margin)
+        if some_behind == done_behind:
+            done_behind, some_behind = 0, 0
+            for k in range(j, j - _ROWS, -1):
+                behind[some_behind] = k
+                some_behind += not _beyond(X, k, centre, direction, margin)
+        while done_ahead < some_ahead and done_behind < some_behind:
+            _swap(X, weight, log_h, order, ahead[done_ahead], behind[done_behind])
+            done_ahead += 1
+            done_behind += 1
+        if done_ahead == some_ahead:
+            i += _ROWS
+        if done_behind == some_behind:
+            j -= _ROWS
     while True:
         while i <= j and not _beyond(X, i, centre, direction, margin):
             i += 1
@@ -107,30 +151,27 @@ def mean_dense(X, weight, log_h, start, stop, centre, n, mean, level):  # noqa: 
             mean[t] = X[start[t]]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@njit(nogil=True, cache=True)
 def _scatter(X, weight, first, last, mean, block, scatter):
-    """Upper triangle of sum w (x - mean)(x - mean)'."""
+    """Upper triangle of sum w (x - mean)(x - mean)'; a little of what is below it is filled, too."""
     p = X.shape[1]
     scatter[:] = 0.0
-    for s in range(first, last, _LANES):
-        m = min(_LANES, last - s)
+    for s in range(first, last, _ROWS):
+        m = min(_ROWS, last - s)
         for i in range(m):
             root = np.sqrt(weight[s + i]) if weight.shape[0] else 1.0
             for c in range(p):
-                block[c, i] = (X[s + i, c] - mean[c]) * root
-        block[:, m:] = 0.0
-        for c in range(p):
-            for d in range(c, p):
-                product = 0.0
-                for i in range(_LANES):
-                    product += block[c, i] * block[d, i]
-                scatter[c, d] += product
+                block[i, c] = (X[s + i, c] - mean[c]) * root
+        for c in range(0, p, TALL):
+            for d in range(c, p, BROAD):
+                add_products(block[:m], c, d, scatter)  # type: ignore[call-arg]
 
 
 @njit(nogil=True, cache=True)
 def second_full(X, weight, start, stop, n, mean, second):  # noqa: D103
     p = X.shape[1]
-    block, scatter = np.empty((p, _LANES)), np.empty((p, p))
+    padded = p + BROAD  # no tile ends beyond this
+    block, scatter = np.zeros((_ROWS, padded)), np.empty((padded, padded))
     for t in range(start.shape[0]):
         _scatter(X, weight, start[t], stop[t], mean[t], block, scatter)
         place = 0

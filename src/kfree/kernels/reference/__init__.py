@@ -18,7 +18,7 @@ from kfree.kernels.reference.feature_runs import run_features, seed_features
 from kfree.kernels.reference.features import best_rows, solve_means, sweep_rows, walk_rows
 from kfree.kernels.reference.groups import arrange, find_slots, may_open, share_gains, visit_rows
 from kfree.kernels.reference.location import place_documents
-from kfree.kernels.reference.mixture import add_squares, assign_rows, collect, soften, subtract_squares, weighted_scores
+from kfree.kernels.reference.mixture import add_squares, collect, soften, subtract_squares, weighted_scores
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
 from kfree.kernels.reference.nodes import half_precisions, node_scores, node_shares, node_sums, share_nodes, unpack
 from kfree.kernels.reference.paper import paper_cells, paper_clusters
@@ -41,10 +41,13 @@ from kfree.kernels.reference.tree import (
     leading_dense,
     leading_packed,
     mean_dense,
+    place_rows,
     second_diag,
     second_full,
+    sum_rows,
 )
 from kfree.kernels.reference.tree_csr import alike_csr, halve_csr, leading_csr, mean_csr
+from kfree.kernels.reference.whitened import assign_rows, gains_apart
 from kfree.kernels.reference.wishart import stick_terms, wishart_divergence, wishart_form, wishart_posterior
 
 __all__ = [
@@ -71,6 +74,7 @@ __all__ = [
     "find_slots",
     "fold_in",
     "gain_of_seeds",
+    "gains_apart",
     "half_precisions",
     "halve_csr",
     "halve_dense",
@@ -101,6 +105,7 @@ __all__ = [
     "paper_cells",
     "paper_clusters",
     "place_documents",
+    "place_rows",
     "raise_rows",
     "rebuild",
     "relabel",
@@ -118,6 +123,7 @@ __all__ = [
     "sort_segments",
     "stick_terms",
     "subtract_squares",
+    "sum_rows",
     "sweep_rows",
     "tally",
     "tally_dense",

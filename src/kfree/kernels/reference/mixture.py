@@ -45,13 +45,3 @@ def add_squares(rows, weight, resp, centre, mass, first, second):
         mass[k] += w.sum()
         first[k] += (w * gap).sum(axis=0)
         second[k] += (w * gap * gap).sum(axis=0)
-
-
-def assign_rows(rows, lower, centre, height, labels, lse):
-    """``W[i, k] = height[k] - 1/2 |lower_k (rows_i - centre_k)|^2``, lower triangles: fill the argmax of all but the
-    last, and the logs of the sums of exponentials."""
-    scores = np.empty((rows.shape[0], height.shape[0]))
-    for k in range(height.shape[0]):
-        gap = (rows - centre[k]) @ lower[k].T
-        scores[:, k] = height[k] - 0.5 * (gap * gap).sum(axis=1)
-    labels[:], lse[:] = scores[:, :-1].argmax(axis=1), logsumexp(scores, axis=1)

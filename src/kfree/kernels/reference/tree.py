@@ -3,6 +3,18 @@
 import numpy as np
 
 
+def sum_rows(X, weight, origin, total):
+    """Add the weighted sum of rows less an origin to ``total``; returns the size of the largest entry."""
+    total += weight @ (X - origin)
+    return float(np.abs(X.astype(np.float64)).max())
+
+
+def place_rows(X, shift, scale, beyond, out):
+    """Write ``(X - shift) / scale``, no entry of which is larger than ``beyond``."""
+    with np.errstate(over="ignore"):
+        np.clip((X - shift) / scale, -beyond, beyond, out=out)
+
+
 def _exchanges(beyond):
     """Positions to swap so that rows beyond come last: the first of one kind with the last of the other."""
     count = int((~beyond).sum())

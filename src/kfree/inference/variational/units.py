@@ -1,0 +1,94 @@
+"""Rows as a search sees them: about zero, with a spread of about one."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.kernels import kernels
+from kfree.rows.threads import in_order
+
+# Rows looked at together.
+_BLOCK = 16384
+# Columns up to which a compiled loop beats products.
+_FEW = 64
+# Entries of X beyond this have squares, or sums of such, that overflow.
+_LARGEST = 1e150
+# Coordinates (in units of the data's spread) beyond which all components are equally far: squares stay finite.
+_BEYOND = 1e140
+
+
+class Units(NamedTuple):
+    """(x - shift) / scale, with a power of two, so that scaling rounds nothing."""
+
+    shift: Array  # (p,)
+    scale: float
+
+    def rows(self, X: Any) -> Array:
+        """A copy of a table in these units, float64."""
+        out = np.empty(X.shape)
+
+        def fill(block: slice) -> None:
+            kernels().place_rows(_values(X[block]), self.shift, self.scale, _BEYOND, out[block])
+
+        for _ in in_order(fill, blocks(X.shape[0])):
+            pass
+        return out
+
+
+def _values(X: Any) -> Array:
+    """A block of dense rows as an array of floats."""
+    return np.asarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
+
+
+def blocks(n: int) -> Iterator[slice]:
+    """Blocks of rows."""
+    return (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
+
+
+def standardise(X: Any, n: Array) -> tuple[Array, Units, float]:
+    """A copy of dense rows in units of their own; the units; the variance along their longest direction in these."""
+    p, origin, share = X.shape[1], np.asarray(X[0], dtype=np.float64), n / n.sum()
+
+    def sums(block: slice) -> tuple[Array, float]:
+        total = np.zeros(p)  # less the first row: of equal rows it is exactly zero
+        return total, kernels().sum_rows(_values(X[block]), share[block], origin, total)
+
+    mean, peak = np.zeros(p), 0.0
+    for part, largest in in_order(sums, blocks(X.shape[0])):
+        mean, peak = mean + part, max(peak, largest)
+    if peak > _LARGEST:
+        raise ValueError(
+            f"X has entries as large as {peak:g}, and the squares of such numbers overflow. Divide X by {peak:.0e}; "
+            "the mixture does not depend on the units."
+        )
+    coarse = Units(origin + mean, float(np.exp2(max(np.frexp(peak)[1], -1000))))
+    rows = coarse.rows(X)
+    spread = _spread(rows, share)
+    if not spread > np.finfo(float).tiny:
+        return rows * coarse.scale, Units(coarse.shift, 1.0), 0.0
+    finer = float(np.exp2(np.round(np.log2(spread) / 2)))
+    if finer != 1.0:
+        for _ in in_order(lambda block: np.divide(rows[block], finer, out=rows[block]), blocks(X.shape[0])):
+            pass
+    return rows, Units(coarse.shift, coarse.scale * finer), spread / finer**2
+
+
+def _spread(rows: Array, share: Array) -> float:
+    """Variance along the longest direction of rows about zero whose weights sum to one."""
+    p = rows.shape[1]
+    one, zero, upper = np.ones(1), np.zeros((1, p)), np.triu_indices(p)
+
+    def squares(block: slice) -> Array:
+        square = np.zeros((p, p))
+        if p > _FEW:
+            some = rows[block] * np.sqrt(share[block])[:, None]
+            return np.matmul(some.T, some, out=square)
+        packed, where = np.empty((1, upper[0].size)), (np.array([block.start]), np.array([block.stop]))
+        kernels().second_full(rows, share, *where, one, zero, packed)
+        square[upper] = packed[0]
+        return square
+
+    square = sum(in_order(squares, blocks(rows.shape[0])))
+    return max(float(np.linalg.eigvalsh(square, UPLO="U")[-1]), 0.0)
