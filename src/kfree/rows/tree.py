@@ -4,7 +4,6 @@ Nodes are split only when asked for. Dense rows are permuted as nodes are split,
 What a node stands for does not depend on when it was split, nor on the number of threads.
 """
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +41,14 @@ class Part(NamedTuple):
     second: Array | None
 
 
+class Born(NamedTuple):
+    """What has become of nodes that were to be parted."""
+
+    apart: Array  # which of them have children
+    children: Part
+    alike: Array  # whether a child holds copies of one row
+
+
 class DenseTable:
     """Dense rows, permuted where they are."""
 
@@ -53,10 +60,33 @@ class DenseTable:
         self.level = 0.0 if self.log_h.size else float(rows.log_h[0])
         self._diagonal = np.cumsum(np.arange(self.p, 0, -1)) - np.arange(self.p, 0, -1)  # in a packed triangle
 
-    def halve(self, part: Part, cut: Array, axes: bool) -> None:
+    def part(self, nodes: Part, cut: Array, axes: bool) -> Born:
         """Part the rows of nodes; fills ``cut`` where it is negative."""
-        if (cut >= 0).all():
-            return
+        if self.shape == "full" and not axes and (nodes.stop - nodes.start).max() <= _PIECE:
+            return self._at_once(nodes, cut)
+        if (cut < 0).any():
+            self._halve(nodes, cut, axes)
+        return _born(self, nodes, cut)
+
+    def _at_once(self, nodes: Part, cut: Array) -> Born:
+        """All that is to be done for a few rows, in one call."""
+        assert nodes.second is not None
+        size = 2 * cut.shape[0]
+        found = (
+            np.empty(size, np.intp), np.empty(size, np.intp), np.empty(size), np.empty((size, self.p)),
+            np.empty(size), np.empty((size, nodes.second.shape[1])),
+        )  # fmt: skip
+        alike = np.empty(size, bool)
+        rows = (self.X, self.weight, self.log_h, self.order)
+        limits = (_TIE, min(8, _STEPS // self.p), _STEPS, _SETTLED)
+        count = kernels().part_nodes(
+            *rows, nodes.start, nodes.stop, nodes.mean, nodes.second, *limits, cut, *found, alike
+        )
+        start, stop, n, mean, log_h, second = (field[:count] for field in found)
+        children = Part(start, stop, n, mean, log_h + self.level, second)
+        return Born(np.flatnonzero(cut < nodes.stop), children, alike[:count])
+
+    def _halve(self, part: Part, cut: Array, axes: bool) -> None:
         direction, spread = self._directions(part, axes)
         rows = (self.X, self.weight, self.log_h, self.order)
         kernels().halve_dense(*rows, part.start, part.stop, part.mean, direction, _TIE * np.sqrt(spread), cut)
@@ -148,13 +178,14 @@ class CsrTable:
         self.level = 0.0 if self.log_h.size else float(rows.log_h[0])
         self.order, self.p = order, X.shape[1]
 
-    def halve(self, part: Part, cut: Array, axes: bool) -> None:
+    def part(self, nodes: Part, cut: Array, axes: bool) -> Born:
         """Part the rows of nodes; fills ``cut``."""
-        direction, slices = np.empty((cut.shape[0], self.p)), (part.start, part.stop)
+        direction, slices = np.empty((cut.shape[0], self.p)), (nodes.start, nodes.stop)
         steps = (_PASSES, _SETTLED_OVER_ROWS)
-        kernels().leading_csr(*self.entries, self.weight, self.order, *slices, part.mean, *steps, direction)
-        margin = _TIE * np.sqrt(np.einsum("td,td->t", part.mean, part.mean))
-        kernels().halve_csr(*self.entries, self.order, *slices, part.mean, direction, margin, cut)
+        kernels().leading_csr(*self.entries, self.weight, self.order, *slices, nodes.mean, *steps, direction)
+        margin = _TIE * np.sqrt(np.einsum("td,td->t", nodes.mean, nodes.mean))
+        kernels().halve_csr(*self.entries, self.order, *slices, nodes.mean, direction, margin, cut)
+        return _born(self, nodes, cut)
 
     def alike(self, start: Array, stop: Array) -> Array:
         """Whether slices hold copies of one row."""
@@ -168,6 +199,15 @@ class CsrTable:
         rows = (self.weight, self.log_h, self.order)
         kernels().mean_csr(*self.entries, *rows, start, stop, n, mean, log_h)
         return Part(start, stop, n, mean, log_h + self.level, None)
+
+
+def _born(table: CsrTable | DenseTable, nodes: Part, cut: Array) -> Born:
+    """The children of nodes that are parted at ``cut``."""
+    apart = np.flatnonzero(cut < nodes.stop)
+    start, stop = np.empty(2 * apart.size, np.intp), np.empty(2 * apart.size, np.intp)
+    start[::2], start[1::2], stop[::2], stop[1::2] = nodes.start[apart], cut[apart], cut[apart], nodes.stop[apart]
+    children = table.measure(start, stop, np.repeat(nodes.mean[apart], 2, axis=0))
+    return Born(apart, children, table.alike(start, stop))
 
 
 def _varying(values: Array, usual: float | None = None) -> Array:
@@ -206,8 +246,8 @@ class Tree:
         if sp.issparse(rows.mean):
             self.table = CsrTable(rows, order)
         else:
-            in_order = slices is None and order.size == rows.size
-            own = rows if inplace and in_order else Tied(rows.n[order], rows.mean[order], None, rows.log_h[order])
+            given_away = inplace and slices is None and order.size == rows.size
+            own = rows if given_away else Tied(rows.n[order], rows.mean[order], None, rows.log_h[order])
             self.table = DenseTable(own, shape, order)
         self.max_nodes, self._slices = max_nodes, slices
         whole = (np.zeros(1, np.intp), np.full(1, order.shape[0], np.intp))
@@ -265,30 +305,22 @@ class Tree:
         if self.max_nodes is not None:
             new = new[: max(0, self.max_nodes - self.count) // 2]
         if new.size:
-            for done, children in list(in_order(self._halves, self._chunks(new))):
-                self._append(done, children)
+            chunks = self._chunks(new)
+            for some, born in zip(chunks, list(in_order(self._parted, chunks))):
+                self._append(some, born)
         return self.left[nodes] >= 0
 
-    def _chunks(self, nodes: Array) -> Iterator[Array]:
+    def _chunks(self, nodes: Array) -> list[Array]:
         """Nodes to be handled together: about as much work in each."""
         start, stop = self.bounds(nodes)
         work = np.cumsum((stop - start) * self.table.p) // _ENTRIES
-        if work[-1] == 0:
-            return iter([nodes])
-        return iter(np.split(nodes, np.flatnonzero(np.diff(work)) + 1))
+        return [nodes] if work[-1] == 0 else np.split(nodes, np.flatnonzero(np.diff(work)) + 1)
 
-    def _halves(self, nodes: Array) -> tuple[Array, Part]:
-        """Part the rows of nodes; returns the nodes, and the statistics of the children of those that have some."""
+    def _parted(self, nodes: Array) -> Born:
         start, stop, n, mean, log_h, second = self._nodes
         own = None if second is None else second[nodes]
         part = Part(start[nodes], stop[nodes], n[nodes], mean[nodes], log_h[nodes], own)
-        cut = self._cuts(nodes)
-        self.table.halve(part, cut, self._slices is not None)
-        apart = np.flatnonzero(cut < part.stop)
-        self.left[nodes[cut == part.stop]] = LEAF
-        start, stop = np.empty(2 * apart.size, np.intp), np.empty(2 * apart.size, np.intp)
-        start[::2], start[1::2], stop[::2], stop[1::2] = part.start[apart], cut[apart], cut[apart], part.stop[apart]
-        return nodes[apart], self.table.measure(start, stop, np.repeat(part.mean[apart], 2, axis=0))
+        return self.table.part(part, self._cuts(nodes), self._slices is not None)
 
     def _cuts(self, nodes: Array) -> Array:
         """Where the given slices part nodes, -1 below them."""
@@ -299,14 +331,15 @@ class Tree:
             cut[given] = self._slices.stop[child[given]]
         return cut
 
-    def _append(self, parents: Array, children: Part) -> None:
-        """Number the children of nodes."""
-        first, size = self.count, children.n.shape[0]
+    def _append(self, nodes: Array, born: Born) -> None:
+        """Number the children of nodes; those without are leaves."""
+        parents, first, size = nodes[born.apart], self.count, born.alike.shape[0]
         self._reserve(first + size)
-        for field, values in zip(self._nodes, children):
+        for field, values in zip(self._nodes, born.children):
             if field is not None:
                 field[first : first + size] = values
-        self.left[first : first + size] = np.where(self.table.alike(*children[:2]), LEAF, UNSPLIT)
+        self.left[first : first + size] = np.where(born.alike, LEAF, UNSPLIT)
+        self.left[nodes] = LEAF
         self.left[parents] = first + 2 * np.arange(parents.shape[0])
         self.parent[first : first + size] = np.repeat(parents, 2)
         if self._slices is not None:

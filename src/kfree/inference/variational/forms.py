@@ -74,6 +74,12 @@ class Runner(ABC):
         gain = logsumexp(scores, axis=1) - (common * scores).sum(axis=1) + xlogy(common, common).sum(axis=1)
         return np.add.reduceat(tied.n * gain, first[:-1]) / np.add.reduceat(tied.n, first[:-1])
 
+    def sweep(self, tied: Tied, span: slice, log_weight: Array) -> tuple[tuple[Array, ...], float, float]:
+        """Sums of a block, the weight of its rows beyond the first ``free``, and the sum of n lse; they add."""
+        resp, lse = self.shares(tied, span, log_weight)
+        n = tied.n[span]
+        return self.sums(tied, span, resp), float((resp[self.free :] @ n).sum()), float(n @ lse)
+
     @abstractmethod
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
         """Sums of a block for responsibilities (K, m); they add."""
@@ -234,6 +240,16 @@ class _Nodes(Runner):
 
         self._parted(of_some, rows.shape[0], self.K)
         return found
+
+    def sweep(self, tied: Tied, span: slice, log_weight: Array) -> tuple[tuple[Array, ...], float, float]:
+        """The same in one call if nodes are few, where calls cost more than what they compute."""
+        if (span.stop - span.start) * self.K * self.p >= _WORTH_THREADS:
+            return super().sweep(tied, span, log_weight)
+        assert tied.second is not None
+        sums = (np.zeros(self.free), np.zeros((self.free, self.p)), np.zeros((self.free, self._packed.shape[1])))
+        components = (self._lower, self._packed, self.form.mean, self.form.offset, log_weight)
+        tail, lse = kernels().sweep_nodes(tied.n[span], tied.mean[span], tied.second[span], *components, *sums)
+        return sums, tail, lse
 
     def _parted(self, work: Callable[[slice], None], count: int, other: int) -> None:
         """Work on ``count`` things that do not touch each other, side by side if that is worth it."""

@@ -1,5 +1,6 @@
 """Outer nodes of a tree as the rows of a search: refined where it pays, coarsened where it does not."""
 
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -261,8 +262,15 @@ def _along(part: Tied, direction: Array) -> Array:
         return part.second / direction.size
     if part.second.shape[1] == direction.size:
         return part.second @ (direction * direction)
-    i, j = np.triu_indices(direction.size)
-    return part.second @ (direction[i] * direction[j] * np.where(i == j, 1.0, 2.0))
+    i, j, twice = _upper(direction.size)
+    return part.second @ (direction[i] * direction[j] * twice)
+
+
+@cache
+def _upper(D: int) -> tuple[Array, Array, Array]:
+    """Rows and columns of the entries of a packed triangle, and how often each stands in the matrix."""
+    i, j = np.triu_indices(D)
+    return i, j, np.where(i == j, 1.0, 2.0)
 
 
 def _joined(one: Tied, two: Tied) -> Tied:

@@ -22,13 +22,8 @@ def sweep(tied: Tied, form: Form, log_weight: Array, free: int) -> Swept:
     """Sums under q(z) = softmax(W), ``W = E[log p] + log_weight``, for the first ``free`` components."""
     runner = make_runner(form, free, tied)
 
-    def of_span(span: slice) -> tuple[tuple[Array, ...], float, float]:
-        resp, lse = runner.shares(tied, span, log_weight)
-        n = tied.n[span]
-        return runner.sums(tied, span, resp), float((resp[free:] @ n).sum()), float(n @ lse)
-
     total, tail, evidence = None, 0.0, 0.0
-    for parts, part_tail, part_evidence in tied.each(of_span, runner.K):
+    for parts, part_tail, part_evidence in tied.each(lambda span: runner.sweep(tied, span, log_weight), runner.K):
         total = parts if total is None else tuple(a + b for a, b in zip(total, parts))
         tail, evidence = tail + part_tail, evidence + part_evidence
     assert total is not None

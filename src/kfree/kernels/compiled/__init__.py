@@ -20,7 +20,15 @@ from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_g
 from kfree.kernels.compiled.location import place_documents
 from kfree.kernels.compiled.mixture import add_squares, collect, soften, subtract_squares, weighted_scores
 from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
-from kfree.kernels.compiled.nodes import half_precisions, node_scores, node_shares, node_sums, share_nodes, unpack
+from kfree.kernels.compiled.nodes import (
+    half_precisions,
+    node_scores,
+    node_shares,
+    node_sums,
+    share_nodes,
+    sweep_nodes,
+    unpack,
+)
 from kfree.kernels.compiled.paper import paper_cells, paper_clusters
 from kfree.kernels.compiled.powers import raise_rows
 from kfree.kernels.compiled.seeds import gain_of_seeds
@@ -43,6 +51,7 @@ from kfree.kernels.compiled.tree import (
     leading_dense,
     leading_packed,
     mean_dense,
+    part_nodes,
     place_rows,
     second_diag,
     second_full,
@@ -106,6 +115,7 @@ __all__ = [
     "own_dense",
     "paper_cells",
     "paper_clusters",
+    "part_nodes",
     "place_documents",
     "place_rows",
     "raise_rows",
@@ -126,6 +136,7 @@ __all__ = [
     "stick_terms",
     "subtract_squares",
     "sum_rows",
+    "sweep_nodes",
     "sweep_rows",
     "tally",
     "tally_dense",

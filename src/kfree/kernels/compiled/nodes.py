@@ -105,6 +105,19 @@ def node_sums(mean, second, n, resp, centre, mass, first, packed):  # noqa: D103
 
 
 @njit(nogil=True, cache=True)
+def sweep_nodes(  # noqa: D103
+    n, mean, second, lower, packed, centre, offset, log_weight, mass, first, sums
+):
+    K, free = offset.shape[0], mass.shape[0]
+    resp, lse, tail = np.empty((K, n.shape[0])), np.empty(n.shape[0]), 0.0
+    node_shares(mean, second, lower, packed, centre, offset, log_weight, resp, lse)
+    node_sums(mean, second, n, resp, centre[:free], mass, first, sums)
+    for k in range(free, K):
+        tail += (resp[k] * n).sum()
+    return tail, (n * lse).sum()
+
+
+@njit(nogil=True, cache=True)
 def unpack(packed, full):  # noqa: D103
     D = full.shape[1]
     for k in range(full.shape[0]):

@@ -270,6 +270,33 @@ def leading_packed(second, squarings, steps, tolerance, direction):  # noqa: D10
         direction[t] = now
 
 
+@njit(nogil=True, cache=True)
+def part_nodes(  # noqa: D103
+    X, weight, log_h, order, start, stop, mean, second, tie, squarings, steps, tolerance, cut,
+    child_start, child_stop, child_n, child_mean, child_log_h, child_second, alike,
+):  # fmt: skip
+    T, p = mean.shape
+    direction, margin, centre, count = np.empty((T, p)), np.zeros(T), np.empty((2 * T, p)), 0
+    leading_packed(second, squarings, steps, tolerance, direction)
+    for t in range(T):
+        place = 0
+        for c in range(p):
+            margin[t] += second[t, place]
+            place += p - c
+        margin[t] = tie * np.sqrt(margin[t])
+    halve_dense(X, weight, log_h, order, start, stop, mean, direction, margin, cut)
+    for t in range(T):
+        if cut[t] < stop[t]:
+            child_start[count], child_stop[count], centre[count] = start[t], cut[t], mean[t]
+            child_start[count + 1], child_stop[count + 1], centre[count + 1] = cut[t], stop[t], mean[t]
+            count += 2
+    first, last = child_start[:count], child_stop[:count]
+    mean_dense(X, weight, log_h, first, last, centre, child_n, child_mean, child_log_h)
+    second_full(X, weight, first, last, child_n, child_mean, child_second)
+    alike_dense(X, first, last, alike)
+    return count
+
+
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
 def _covariance_times(X, weight, first, last, mean, vector, out):
     """sum w (x - mean) <x - mean, vector>."""

@@ -20,7 +20,15 @@ from kfree.kernels.reference.groups import arrange, find_slots, may_open, share_
 from kfree.kernels.reference.location import place_documents
 from kfree.kernels.reference.mixture import add_squares, collect, soften, subtract_squares, weighted_scores
 from kfree.kernels.reference.nearest import nearest_csr, nearest_dense
-from kfree.kernels.reference.nodes import half_precisions, node_scores, node_shares, node_sums, share_nodes, unpack
+from kfree.kernels.reference.nodes import (
+    half_precisions,
+    node_scores,
+    node_shares,
+    node_sums,
+    share_nodes,
+    sweep_nodes,
+    unpack,
+)
 from kfree.kernels.reference.paper import paper_cells, paper_clusters
 from kfree.kernels.reference.soft import add_columns, likeliest, raise_rows, soft_documents, soft_words
 from kfree.kernels.reference.sums import (
@@ -41,6 +49,7 @@ from kfree.kernels.reference.tree import (
     leading_dense,
     leading_packed,
     mean_dense,
+    part_nodes,
     place_rows,
     second_diag,
     second_full,
@@ -104,6 +113,7 @@ __all__ = [
     "own_dense",
     "paper_cells",
     "paper_clusters",
+    "part_nodes",
     "place_documents",
     "place_rows",
     "raise_rows",
@@ -124,6 +134,7 @@ __all__ = [
     "stick_terms",
     "subtract_squares",
     "sum_rows",
+    "sweep_nodes",
     "sweep_rows",
     "tally",
     "tally_dense",

@@ -38,6 +38,16 @@ def node_sums(mean, second, n, resp, centre, mass, first, packed):
         packed[k] += w @ second + ((gap * w[:, None]).T @ gap)[i, j]
 
 
+def sweep_nodes(n, mean, second, lower, packed, centre, offset, log_weight, mass, first, sums):
+    """Add the sums of the first components (as many as ``mass`` has) under the shares of all; returns the weight of the
+    others, and the sum of n lse."""
+    K, free = offset.shape[0], mass.shape[0]
+    resp, lse = np.empty((K, n.shape[0])), np.empty(n.shape[0])
+    node_shares(mean, second, lower, packed, centre, offset, log_weight, resp, lse)
+    node_sums(mean, second, n, resp, centre[:free], mass, first, sums)
+    return float((resp[free:] @ n).sum()), float(n @ lse)
+
+
 def unpack(packed, full):
     """Symmetric matrices from their upper triangles."""
     i, j = np.triu_indices(full.shape[1])

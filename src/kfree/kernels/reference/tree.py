@@ -109,6 +109,28 @@ def leading_packed(second, squarings, steps, tolerance, direction):
         direction[t] = _leading(matrix + np.triu(matrix, 1).T)
 
 
+def part_nodes(
+    X, weight, log_h, order, start, stop, mean, second, tie, squarings, steps, tolerance, cut,
+    child_start, child_stop, child_n, child_mean, child_log_h, child_second, alike,
+):  # fmt: skip
+    """Part nodes along the leading directions of their packed covariances, rows within ``tie`` of a spread being on
+    the lower side, and measure the children of those that come apart; returns the number of children."""
+    direction, p = np.empty_like(mean), mean.shape[1]
+    leading_packed(second, squarings, steps, tolerance, direction)
+    diagonal = np.cumsum(np.arange(p, 0, -1)) - np.arange(p, 0, -1)
+    margin = tie * np.sqrt(second[:, diagonal].sum(axis=1))
+    halve_dense(X, weight, log_h, order, start, stop, mean, direction, margin, cut)
+    apart = np.flatnonzero(cut < stop)
+    count = 2 * apart.size
+    child_start[:count] = np.stack([start[apart], cut[apart]], axis=1).ravel()
+    child_stop[:count] = np.stack([cut[apart], stop[apart]], axis=1).ravel()
+    first, last = child_start[:count], child_stop[:count]
+    mean_dense(X, weight, log_h, first, last, np.repeat(mean[apart], 2, axis=0), child_n, child_mean, child_log_h)
+    second_full(X, weight, first, last, child_n, child_mean, child_second)
+    alike_dense(X, first, last, alike)
+    return count
+
+
 def leading_dense(X, weight, start, stop, mean, steps, tolerance, direction):
     """The same for the covariance of each slice, which is not formed: steps pass over the rows."""
     for t in range(start.shape[0]):
