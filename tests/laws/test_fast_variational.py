@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_limits
 
 from kfree import VariationalDPMixture
 from kfree.inference.loop import Budget
+from kfree.inference.variational import forms
 from kfree.inference.variational.nodes import Rule, TreeNodes
 from kfree.inference.variational.partition import SingleRows
 from kfree.inference.variational.search import Plan, search
+from kfree.inference.variational.sweep import sweep
 from kfree.kernels import compiled, reference
 from kfree.rows import set_span_threads
 from kfree.rows.tree import LEAF, Tree
@@ -223,3 +226,55 @@ def test_kernels_of_nodes_equal_their_twins(p):
         results.append((half, scores, *sums))
     for mine, theirs in zip(*results):
         assert_allclose(mine, theirs, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("limits", [{"_FEW_NODE_COLUMNS": 0}, {"_WORTH_THREADS": 1}])
+def test_products_loops_and_threads_over_nodes_agree(limits, monkeypatch):
+    X, _ = blobs(1500, p=5, k=5, gap=3.0, seed=8)
+    setting, tied = problem("gaussian", X, spread=12.0)
+    table = tree_nodes("gaussian", tied).tied
+    view = mixture_on(setting, tied, 4).view(setting)
+
+    def asked():
+        swept = sweep(table, view.form, view.log_weight, 4)
+        return [*swept.sums, swept.tail, swept.evidence, view.scores(table), *view.shares(table)]
+
+    usual = asked()
+    for name, value in limits.items():
+        monkeypatch.setattr(forms, name, value)
+    for threads in (1, 4):
+        with set_span_threads(threads):
+            for one, two in zip(usual, asked()):
+                assert_allclose(one, two, rtol=1e-9, atol=1e-9)
+
+
+def test_threads_over_nodes_do_not_matter(monkeypatch):
+    X, _ = blobs(4000, p=5, k=6, gap=2.5, seed=9)
+    monkeypatch.setattr(forms, "_WORTH_THREADS", 1)
+    fits = []
+    for threads in (1, 4):
+        with threadpool_limits(threads):
+            monkeypatch.setattr("kfree.rows.threads.n_threads", lambda count=threads: count)
+            fits.append(VariationalDPMixture(accelerate="tree").fit(X))
+    one, two = fits
+    assert one.n_nodes_ < 4000
+    assert one.free_energy_trace_.tolist() == two.free_energy_trace_.tolist()
+    assert_array_equal(one.labels_, two.labels_)
+    assert_array_equal(one.means_, two.means_)
+
+
+def test_a_split_finds_the_rows_it_was_tried_on_also_after_nodes_were_joined():
+    X, _ = blobs(2000, p=3, k=6, gap=4.0, seed=10)
+    _, tied = problem("gaussian", X, spread=20.0)
+    nodes = tree_nodes("gaussian", tied)
+    fine = expanded(nodes.tree, 6)
+    token = fine[nodes.tree.split(fine)][::3]
+    children = np.sort(np.concatenate([nodes.tree.left[token], nodes.tree.left[token] + 1]))
+    for depth in (0, 3, 6):
+        nodes.nodes = np.sort(expanded(nodes.tree, depth))
+        nodes.keep(token)
+        assert np.isin(children, nodes.nodes).all()
+        assert nodes.tied.total == pytest.approx(2000)
+        nodes.keep(token)  # again changes nothing
+        assert np.isin(children, nodes.nodes).all()
+        assert nodes.tied.n.sum() == pytest.approx(2000)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from kfree.families.conjugate import CONJUGATE, Facts, Sums, join
 from kfree.inference.variational import quick
-from kfree.inference.variational.mixture import Setting
+from kfree.inference.variational.mixture import Mixture, Setting
 from kfree.kernels import compiled, reference
 from kfree.structures import StickBreaking
 
@@ -69,8 +69,13 @@ def test_an_indefinite_matrix_is_left_to_the_family():
 def test_the_form_of_the_tail_comes_last():
     setting = full_setting(3)
     params = setting.posterior(normal_sums(np.random.default_rng(0), 2, 3))
-    for one, two in zip(setting.form(params, tail=True), setting.family.form(join([params, setting.prior]))):
+    sticks = setting.weights.posterior(np.array([30.0, 20.0, 1.0]))
+    form, log_weight, divergence = Mixture(params, sticks).view(setting)
+    for one, two in zip(form, setting.family.form(join([params, setting.prior]))):
         assert_allclose(one, two, rtol=1e-12)
+    assert_allclose(log_weight, setting.weights.expected_log(sticks), rtol=1e-12)
+    own = setting.family.divergence(params, setting.prior).sum()
+    assert divergence == pytest.approx(setting.weights.divergence(sticks) + own, rel=1e-10)
 
 
 @given(seed=SEEDS, T=st.integers(1, 6), a1=st.sampled_from([0.3, 1.0, 4.0]), a2=st.sampled_from([0.2, 1.0, 30.0]))
@@ -79,8 +84,10 @@ def test_sticks(seed, T, a1, a2):
     prior = StickBreaking(a1, a2)
     sticks = prior.posterior(sizes)
     for module in BOTH:
-        expected = np.empty(T + 1)
-        divergence = module.stick_terms(sizes, a1, a2, expected)
+        best, expected = np.empty((T, 2)), np.empty(T + 1)
+        module.best_sticks(sizes, a1, a2, best)
+        assert_allclose(best, sticks, rtol=1e-13)
+        divergence = module.stick_terms(sticks, a1, a2, expected)
         assert divergence == pytest.approx(prior.divergence(sticks), rel=1e-9, abs=1e-9)
         assert_allclose(expected, prior.expected_log(sticks), rtol=1e-10, atol=1e-10)
 

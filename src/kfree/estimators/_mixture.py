@@ -152,7 +152,7 @@ class Model(NamedTuple):
         """Labels of rows and their free energy, from one exact look at all of them."""
         view = self.mixture.view(self.setting)
         labels, lse = assign(tied, view.form, view.log_weight)
-        return labels, self.mixture.divergence(self.setting) - float(tied.n @ lse) - tied.base
+        return labels, view.divergence - float(tied.n @ lse) - tied.base
 
     def shares(self, X: Any, tail: bool) -> Array:
         """Responsibilities (n, T + 1), the last the tail's; or of the T components alone."""

@@ -20,6 +20,8 @@ _HELD = 65_536
 _COLUMNS = 1024
 # Columns up to which compiled loops over lanes of rows beat products.
 _FEW_COLUMNS = 64
+# Columns up to which compiled loops over nodes beat products.
+_FEW_NODE_COLUMNS = 24
 # Nodes x components x columns from which on nodes are shared among threads, and how finely.
 _WORTH_THREADS, _PARTS = 1_000_000, 8
 # Relative rounding of whitened rows above which rows are centred for each component.
@@ -209,8 +211,32 @@ class _Whitened(Runner):
         return Sums(gram[:, 0, 0], gram[:, 0, 1:], gram[:, 1:, 1:], self.form.mean[: self.free])
 
 
+class _WideNodes(_Whitened):
+    """Whitened distances of nodes with many columns: as for single rows, and products with their own covariances."""
+
+    def _prepare(self, tied: Tied) -> None:
+        super()._prepare(tied)
+        self._packed = np.empty((self.K, self.p * (self.p + 1) // 2))
+        kernels().half_precisions(self.form.root, np.empty_like(self.form.root), self._packed)
+
+    def scores(self, tied: Tied, span: slice) -> Array:
+        assert tied.second is not None
+        return super().scores(tied, span) - tied.second[span] @ self._packed.T
+
+    def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
+        assert tied.second is not None
+        own = (resp[: self.free] * tied.n[span]) @ tied.second[span]
+        return *super().sums(tied, span, resp), own
+
+    def result(self, parts: tuple[Array, ...]) -> Sums:
+        mass, first, second, about = super().result(parts)
+        own = np.empty((self.free, self.p, self.p))
+        kernels().unpack(parts[1], own)
+        return Sums(mass, first, second + own, about)
+
+
 class _Nodes(Runner):
-    """Whitened distances of nodes: few rows that stand for many, so that compiled loops beat products."""
+    """Whitened distances of nodes with few columns, where compiled loops beat products."""
 
     form: Whitened
 
@@ -284,5 +310,5 @@ _RUNNERS: dict[Any, type[Runner]] = {Linear: _Linear, Weighted: _Weighted, White
 def make_runner(form: Form, free: int, tied: Tied) -> Runner:
     """The runner of a form."""
     if isinstance(form, Whitened) and tied.second is not None:
-        return _Nodes(form, free, tied)
+        return (_Nodes if tied.mean.shape[1] <= _FEW_NODE_COLUMNS else _WideNodes)(form, free, tied)
     return _RUNNERS[type(form)](form, free, tied)

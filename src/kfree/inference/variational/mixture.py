@@ -28,11 +28,9 @@ class Setting(NamedTuple):
         found = quick.posterior(self.prior, sums) if quick.is_quick(self.family, self.prior) else None
         return self.family.posterior(self.prior, sums) if found is None else found
 
-    def form(self, params: Any, *, tail: bool = False) -> Form:
-        """Expected log-likelihoods under components; and, last, under the prior."""
-        if quick.is_quick(self.family, params):
-            return quick.form(*((params, self.prior) if tail else (params,)))
-        return self.family.form(join([params, self.prior]) if tail else params)
+    def form(self, params: Any) -> Form:
+        """Expected log-likelihoods under components."""
+        return quick.form(params) if quick.is_quick(self.family, params) else self.family.form(params)
 
     def divergence(self, params: Any) -> Array:
         """KL of components from the prior."""
@@ -46,6 +44,7 @@ class View(NamedTuple):
 
     form: Form
     log_weight: Array  # (T + 1,)
+    divergence: float  # KL of all sticks and parameters from their priors
 
     def scores(self, tied: Tied) -> Array:
         """W of tied rows without log h, (R, T + 1)."""
@@ -69,27 +68,28 @@ class Mixture(NamedTuple):
 
     def view(self, setting: Setting) -> View:
         """Expected log-likelihoods and log-weights."""
-        return View(setting.form(self.params, tail=True), setting.weights.expected_log(self.sticks))
-
-    def divergence(self, setting: Setting) -> float:
-        """KL of all sticks and parameters from their priors."""
-        return setting.weights.divergence(self.sticks) + float(setting.divergence(self.params).sum())
+        family, prior, weights = setting
+        if quick.is_quick(family, self.params):
+            return View(*quick.view(self.params, prior, self.sticks, np.array(weights)))
+        cost = weights.divergence(self.sticks) + float(family.divergence(self.params, prior).sum())
+        return View(family.form(join([self.params, prior])), weights.expected_log(self.sticks), cost)
 
     def sweep(self, setting: Setting, tied: Tied, view: View | None = None) -> tuple[Swept, float]:
         """Sums under the best responsibilities, and the free energy."""
         view = self.view(setting) if view is None else view
         swept = sweep(tied, view.form, view.log_weight, self.size)
-        return swept, self.divergence(setting) - swept.evidence
+        return swept, view.divergence - swept.evidence
 
     def free_energy(self, setting: Setting, tied: Tied) -> float:
         """F of these parameters with the best responsibilities."""
         view = self.view(setting)
-        return self.divergence(setting) - evidence(tied, view.form, view.log_weight)
+        return view.divergence - evidence(tied, view.form, view.log_weight)
 
     def free_energy_at(self, setting: Setting, tied: Tied, resp: Array) -> float:
         """F of these parameters with given responsibilities (R, T + 1), the last the tail's."""
-        gap = xlogy(resp, resp) - resp * (self.view(setting).scores(tied) + tied.log_h[:, None])
-        return self.divergence(setting) + float(tied.n @ gap.sum(axis=1))
+        view = self.view(setting)
+        gap = xlogy(resp, resp) - resp * (view.scores(tied) + tied.log_h[:, None])
+        return view.divergence + float(tied.n @ gap.sum(axis=1))
 
 
 def best_mixture(setting: Setting, swept: Swept) -> tuple[Mixture, Array]:

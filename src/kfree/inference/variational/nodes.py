@@ -104,13 +104,22 @@ class TreeNodes:
         return _joined(part.take(kept), fresh), np.concatenate([share[kept], np.tile(share[widest], 2)]), nodes[widest]
 
     def keep(self, token: Any) -> None:
-        """Replace the nodes that were refined for a split, if they are still outer ones."""
+        """Replace the nodes that were refined for a split, or what they have been joined to since."""
         self._looks = 0
-        if not self.fixed and token is not None and token.size:
-            outer = np.zeros(self.tree.count, bool)
-            outer[self.nodes] = True
-            self._replace(token[outer[token]])
-            self._gather()
+        if self.fixed or token is None:
+            return
+        while (above := self._outer_above(token)).size:
+            self._replace(above)
+        self._gather()
+
+    def _outer_above(self, nodes: Array) -> Array:
+        """The outer nodes that are among these or stand above them."""
+        outer = np.zeros(self.tree.count, bool)
+        outer[self.nodes] = True
+        while nodes.size and not outer[nodes].all():
+            nodes = np.unique(np.where(outer[nodes], nodes, self.tree.parent[nodes]))
+            nodes = nodes[nodes >= 0]  # of those that have been replaced already nothing is above
+        return nodes
 
     def expand(self, view: View) -> int:
         """Replace the nodes that the rule names, a few levels at once; how many. As long as components are missing one

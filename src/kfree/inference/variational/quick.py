@@ -40,16 +40,21 @@ def posterior(prior: NormalWishart, sums: Sums) -> NormalWishart | None:
     return record(prior, sums.mass, found)
 
 
-def form(*records: NormalWishart) -> Whitened:
-    """As the family's, of the components of all records."""
-    sizes, D = [record.nu.size for record in records], records[0].mean.shape[1]
-    mean = np.concatenate([record.mean for record in records])
-    scaled, offset, start = np.empty((len(mean), D, D)), np.empty(len(mean)), 0
-    for params, size in zip(records, sizes):
-        own = slice(start, start + size)
-        kernels().wishart_form(params.beta, params.nu, params.root, params.log_det, scaled[own], offset[own])
-        start += size
-    return Whitened(scaled, mean, offset)
+def form(params: NormalWishart) -> Whitened:
+    """As the family's."""
+    scaled, offset = np.empty_like(params.root), np.empty_like(params.log_det)
+    kernels().wishart_form(params.beta, params.nu, params.root, params.log_det, scaled, offset)
+    return Whitened(scaled, params.mean, offset)
+
+
+def view(params: NormalWishart, prior: NormalWishart, sticks: Array, weights: Array) -> tuple[Whitened, Array, float]:
+    """Forms of components and, last, of the prior; expected log-weights; the divergence of all from their priors."""
+    T, D = params.mean.shape
+    scaled, offset, expected = np.empty((T + 1, D, D)), np.empty(T + 1), np.empty(T + 1)
+    mean, beta, nu, _, root, log_det = params
+    own = (prior.mean[0], prior.scale[0], prior.root, constants(prior))
+    value = kernels().wishart_view(mean, beta, nu, root, log_det, *own, sticks, weights, scaled, offset, expected)
+    return Whitened(scaled, np.concatenate([mean, prior.mean]), offset), expected, value
 
 
 def divergence(params: NormalWishart, prior: NormalWishart) -> Array:

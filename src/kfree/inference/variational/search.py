@@ -17,6 +17,8 @@ from kfree.rows import Tied
 _LEAST = 2.0
 # Full updates between looks at the partition.
 _CYCLES = 1
+# Share of what tied rows leave in doubt that an update must gain, or it is the last.
+_ROUGH = 0.05
 # A split that has further to fall than this many times its last step is given up.
 _HOPELESS = 50
 # A split that loses so many times what counts would lose on finer rows, too, if there are so many rows a column.
@@ -129,10 +131,12 @@ class _Search:
         self.state, converged = self._settle(self.state)
         self.trace += self._settled[1:]
         converged = self._prune(converged)
-        # clear verdicts on splits of many rows stand
+        # clear verdicts on splits of many rows stand; what was tried and failed is tried again
         tied, state = self.partition.tied, self.state
         least, many = _CLEAR * self.plan.enough(tied, state.energy), _MANY * tied.mean.shape[1]
-        self.known = {k: known for k, known in self.known.items() if known.gain < -least and known.mass >= many}
+        self.known = {
+            k: known for k, known in self.known.items() if -np.inf < known.gain < -least and known.mass >= many
+        }
         return converged
 
     def _prune(self, converged: bool) -> bool:
@@ -156,7 +160,9 @@ class _Search:
 
     def _settle(self, start: State, target: float = np.inf) -> tuple[State, bool]:
         """Update everything until the free energy falls no more, or will not reach the target."""
-        enough = self.plan.enough(self.partition.tied, start.energy) / (1 if self.partition.rough > 0 else 10)
+        enough, rough = self.plan.enough(self.partition.tied, start.energy), self.partition.rough
+        # what tied rows leave in doubt need not be known any better
+        enough = max(enough, _ROUGH * rough * self.partition.tied.total) if rough > 0 else enough / 10
 
         def step(state: State) -> tuple[State, Info]:
             mixture, order = best_mixture(self.setting, state.swept)
@@ -232,8 +238,9 @@ class _Search:
     def _accept(self, after: State) -> None:
         last = self.trace[-1]
         self.trace += [value for value in self._settled if value <= last] if self.partition.fixed else self._settled
-        if not self.partition.fixed:
-            self.partition.coarsen(after.view)
+        rows = self.partition.tied
+        self.partition.coarsen(after.view)
+        if self.partition.tied is not rows:
             after = self._swept(after.mixture, after.names, view=after.view)
         self.state = after
 

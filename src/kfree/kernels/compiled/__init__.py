@@ -59,7 +59,14 @@ from kfree.kernels.compiled.tree import (
 )
 from kfree.kernels.compiled.tree_csr import alike_csr, halve_csr, leading_csr, mean_csr
 from kfree.kernels.compiled.whitened import assign_rows, gains_apart
-from kfree.kernels.compiled.wishart import stick_terms, wishart_divergence, wishart_form, wishart_posterior
+from kfree.kernels.compiled.wishart import (
+    best_sticks,
+    stick_terms,
+    wishart_divergence,
+    wishart_form,
+    wishart_posterior,
+    wishart_view,
+)
 
 __all__ = [
     "add_columns",
@@ -71,6 +78,7 @@ __all__ = [
     "arrange",
     "assign_rows",
     "best_rows",
+    "best_sticks",
     "close_documents",
     "close_words",
     "collapse_cells",
@@ -149,4 +157,5 @@ __all__ = [
     "wishart_divergence",
     "wishart_form",
     "wishart_posterior",
+    "wishart_view",
 ]

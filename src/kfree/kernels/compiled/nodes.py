@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from kfree.kernels.compiled.wishart import stick_terms, wishart_divergence, wishart_form, wishart_posterior
+from kfree.kernels.compiled.wishart import best_sticks, stick_terms, wishart_divergence, wishart_form, wishart_posterior
 
 # exp of this is below 1e-16: nothing next to 1.
 _NEGLIGIBLE = -37.0
@@ -139,7 +139,9 @@ def _log_weights(mass, others, sticks, log_weight):
     for i in range(T):
         arranged[i] = sizes[order[i]]
     arranged[T] = others[-1]
-    cost = stick_terms(arranged, sticks[0], sticks[1], expected)
+    broken = np.empty((T, 2))
+    best_sticks(arranged, sticks[0], sticks[1], broken)
+    cost = stick_terms(broken, sticks[0], sticks[1], expected)
     cost -= arranged[T] * expected[T]
     for i in range(T):
         if order[i] >= T - K:

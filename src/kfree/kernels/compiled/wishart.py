@@ -138,15 +138,19 @@ def wishart_divergence(mean, beta, nu, root, log_det, prior_mean, prior_scale, p
 
 
 @njit(nogil=True, cache=True)
-def stick_terms(sizes, a1, a2, expected):  # noqa: D103
-    T = sizes.shape[0] - 1
-    past, total, behind = 0.0, 0.0, 0.0
-    for i in range(T, 0, -1):
-        behind += sizes[i]
-        expected[i - 1] = a2 + behind  # of the second parameters, until they are used
+def best_sticks(sizes, a1, a2, sticks):  # noqa: D103
+    behind = 0.0
+    for i in range(sticks.shape[0] - 1, -1, -1):
+        behind += sizes[i + 1]
+        sticks[i, 0], sticks[i, 1] = a1 + sizes[i], a2 + behind
+
+
+@njit(nogil=True, cache=True)
+def stick_terms(sticks, a1, a2, expected):  # noqa: D103
+    T, past, total = sticks.shape[0], 0.0, 0.0
     prior = math.lgamma(a1) + math.lgamma(a2) - math.lgamma(a1 + a2)
     for i in range(T):
-        g1, g2 = a1 + sizes[i], expected[i]
+        g1, g2 = sticks[i, 0], sticks[i, 1]
         whole = digamma(g1 + g2)
         here, beyond = digamma(g1) - whole, digamma(g2) - whole
         total += prior - math.lgamma(g1) - math.lgamma(g2) + math.lgamma(g1 + g2)
@@ -156,3 +160,14 @@ def stick_terms(sizes, a1, a2, expected):  # noqa: D103
     whole = digamma(a1 + a2)
     expected[T] = past + digamma(a1) - whole - math.log(-math.expm1(digamma(a2) - whole))
     return total
+
+
+@njit(nogil=True, cache=True)
+def wishart_view(  # noqa: D103
+    mean, beta, nu, root, log_det, prior_mean, prior_scale, prior_root, prior, sticks, weights, scaled, offset, expected
+):
+    T, own = mean.shape[0], np.empty(mean.shape[0])
+    wishart_form(beta, nu, root, log_det, scaled[:T], offset[:T])
+    wishart_form(prior[0:1], prior[1:2], prior_root, prior[2:3], scaled[T:], offset[T:])
+    wishart_divergence(mean, beta, nu, root, log_det, prior_mean, prior_scale, prior, own)
+    return stick_terms(sticks, weights[0], weights[1], expected) + own.sum()

@@ -57,7 +57,14 @@ from kfree.kernels.reference.tree import (
 )
 from kfree.kernels.reference.tree_csr import alike_csr, halve_csr, leading_csr, mean_csr
 from kfree.kernels.reference.whitened import assign_rows, gains_apart
-from kfree.kernels.reference.wishart import stick_terms, wishart_divergence, wishart_form, wishart_posterior
+from kfree.kernels.reference.wishart import (
+    best_sticks,
+    stick_terms,
+    wishart_divergence,
+    wishart_form,
+    wishart_posterior,
+    wishart_view,
+)
 
 __all__ = [
     "add_columns",
@@ -69,6 +76,7 @@ __all__ = [
     "arrange",
     "assign_rows",
     "best_rows",
+    "best_sticks",
     "close_documents",
     "close_words",
     "collapse_cells",
@@ -147,4 +155,5 @@ __all__ = [
     "wishart_divergence",
     "wishart_form",
     "wishart_posterior",
+    "wishart_view",
 ]

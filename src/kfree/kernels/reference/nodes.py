@@ -3,7 +3,13 @@
 import numpy as np
 
 from kfree.kernels.reference.mixture import soften
-from kfree.kernels.reference.wishart import stick_terms, wishart_divergence, wishart_form, wishart_posterior
+from kfree.kernels.reference.wishart import (
+    best_sticks,
+    stick_terms,
+    wishart_divergence,
+    wishart_form,
+    wishart_posterior,
+)
 
 
 def half_precisions(root, lower, packed):
@@ -83,7 +89,9 @@ def share_nodes(
         sizes = np.concatenate([others[:-1], mass])
         order, expected = np.argsort(-sizes, kind="stable"), np.empty(sizes.size + 1)
         arranged = np.append(sizes[order], others[-1])
-        cost = stick_terms(arranged, sticks[0], sticks[1], expected)
+        broken = np.empty((arranged.size - 1, 2))
+        best_sticks(arranged, sticks[0], sticks[1], broken)
+        cost = stick_terms(broken, sticks[0], sticks[1], expected)
         log_weight = expected[np.argsort(order)[-K:]]
         beta, nu = prior[0] + mass, prior[1] + mass
         wishart_form(beta, nu, root, log_det, scaled, offset)

@@ -47,12 +47,29 @@ def wishart_divergence(mean, beta, nu, root, log_det, prior_mean, prior_scale, p
     value += 0.5 * nu * (trace - D) + gammaln(_halves(nu0, D)).sum() - gammaln(_halves(nu, D)).sum(axis=1)
 
 
-def stick_terms(sizes, a1, a2, expected):
-    """The best sticks for sizes (T + 1,), the last the tail's: fills expected log-weights, returns the divergence."""
-    g1, g2 = a1 + sizes[:-1], a2 + np.cumsum(sizes[::-1])[::-1][1:]
+def best_sticks(sizes, a1, a2, sticks):
+    """Fill the best sticks (T, 2) for sizes (T + 1,), the last the tail's."""
+    sticks[:, 0], sticks[:, 1] = a1 + sizes[:-1], a2 + np.cumsum(sizes[::-1])[::-1][1:]
+
+
+def stick_terms(sticks, a1, a2, expected):
+    """Fill expected log-weights (T + 1,) for sticks (T, 2); returns their divergence from the prior Beta(a1, a2)."""
+    g1, g2 = sticks.T
     whole, prior = digamma(g1 + g2), digamma(a1 + a2)
     here, past = digamma(g1) - whole, digamma(g2) - whole
     expected[:-1] = here
     expected[-1] = digamma(a1) - prior - np.log(-np.expm1(digamma(a2) - prior))
     expected[1:] += np.cumsum(past)
     return float((betaln(a1, a2) - betaln(g1, g2) + (g1 - a1) * here + (g2 - a2) * past).sum())
+
+
+def wishart_view(
+    mean, beta, nu, root, log_det, prior_mean, prior_scale, prior_root, prior, sticks, weights, scaled, offset, expected
+):
+    """The forms of components and, last, of the prior; expected log-weights; returns the divergence of all from their
+    priors."""
+    T, own = mean.shape[0], np.empty(mean.shape[0])
+    wishart_form(beta, nu, root, log_det, scaled[:T], offset[:T])
+    wishart_form(prior[0:1], prior[1:2], prior_root, prior[2:3], scaled[T:], offset[T:])
+    wishart_divergence(mean, beta, nu, root, log_det, prior_mean, prior_scale, prior, own)
+    return stick_terms(sticks, weights[0], weights[1], expected) + float(own.sum())
