@@ -19,6 +19,10 @@ _LEAST = 2.0
 _CYCLES = 1
 # Share of what tied rows leave in doubt that an update must gain, or it is the last.
 _ROUGH = 0.05
+# Share of what the best split gains that others must gain to be made along with it.
+_AS_GOOD = 0.25
+# Share of what splits promise one by one that they must gain together.
+_KEPT = 0.5
 # A split that has further to fall than this many times its last step is given up.
 _HOPELESS = 50
 # A split that loses so many times what counts would lose on finer rows, too, if there are so many rows a column.
@@ -188,24 +192,44 @@ class _Search:
         return outcome.state, outcome.converged
 
     def _grow(self) -> tuple[bool, bool]:
-        """Try the best splits; whether one was kept, and whether its updates had converged."""
-        failed = 0
+        """Try the best splits; whether some were kept, and whether the updates after them had converged."""
+        failed, together = 0, self.partition.rough > 0
         while failed < self.plan.n_failed and not self.budget.spent:
             assert self.state is not None
             c = self._candidate(self.state)
-            if c is None or self._gain(self.state, c) < self.partition.rough * self.state.swept.sums.mass[c]:
+            if c is None or not self._is_clear(self.state, c):
                 return False, True
-            name, rows = int(self.state.names[c]), self.partition.tied
-            after, converged = self._split(self.state, c)
+            chosen = self._all_clear(self.state, c) if together else [c]
+            names, rows = self.state.names[chosen], self.partition.tied
+            after, converged = self._split(self.state, chosen)
             followed = [] if self.partition.tied is rows else self._follow(after.energy)
             energy = self.state.energy
-            if after.energy <= energy - self.plan.enough(self.partition.tied, energy):
+            least = self.plan.enough(self.partition.tied, energy)
+            if len(chosen) > 1:
+                least = max(least, _KEPT * sum(self.known[int(name)].gain for name in names))
+            if after.energy <= energy - least:
                 self._accept(after)
                 return True, converged
-            failed += 1
             self.trace += followed
-            self.known[name] = Proposal(-np.inf, self.known[name].mass)
+            if len(chosen) > 1:  # they were in each other's way
+                together = False
+                continue
+            failed += 1
+            self.known[int(names[0])] = Proposal(-np.inf, self.known[int(names[0])].mass)
         return False, True
+
+    def _is_clear(self, state: State, c: int) -> bool:
+        """Whether a split gains more than tied rows leave in doubt."""
+        return self._gain(state, c) >= self.partition.rough * state.swept.sums.mass[c]
+
+    def _all_clear(self, state: State, best: int) -> list[int]:
+        """The best split, and others that are clear and not much worse, if there is room for them."""
+        least = _AS_GOOD * self._gain(state, best)
+        others = [c for c in range(state.mixture.size) if c != best and self._gain(state, c) > least]
+        others = sorted((c for c in others if self._is_clear(state, c)), key=lambda c: -self._gain(state, c))
+        sizes = np.cumsum([self.known[int(state.names[c])].sizes.size - 1 for c in [best, *others]])
+        room = self.plan.max_components - state.mixture.size
+        return [best, *others][: max(1, int((sizes <= room).sum()))]
 
     def _follow(self, target: float) -> list[float]:
         """Bring the state onto the rows as they are now, where the target is from, and update it until it is clear
@@ -226,10 +250,11 @@ class _Search:
         self.n_iter += len(trace) - 1
         return trace
 
-    def _split(self, state: State, c: int) -> tuple[State, bool]:
-        proposal = self.known[int(state.names[c])]
-        self.partition.keep(proposal.token)
-        mixture, origin = split_mixture(self.setting, state.mixture, state.swept, c, proposal)
+    def _split(self, state: State, chosen: list[int]) -> tuple[State, bool]:
+        proposals = {c: self.known[int(state.names[c])] for c in chosen}
+        for proposal in proposals.values():
+            self.partition.keep(proposal.token)
+        mixture, origin = split_mixture(self.setting, state.mixture, state.swept, proposals)
         names = np.where(origin < 0, -1, state.names[origin])
         names[origin < 0] = self._names(int((origin < 0).sum()))
         # on a finer partition the state to beat can only be lower than on its own

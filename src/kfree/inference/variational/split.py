@@ -169,14 +169,14 @@ class _Parent(NamedTuple):
 
 
 def split_mixture(
-    setting: Setting, mixture: Mixture, swept: Swept, c: int, proposal: Proposal
+    setting: Setting, mixture: Mixture, swept: Swept, proposals: dict[int, Proposal]
 ) -> tuple[Mixture, Array]:
-    """The mixture with component c replaced by its children, largest first; where components came from (new: -1)."""
-    keep = np.delete(np.arange(mixture.size), c)
-    params = join([take(mixture.params, keep), proposal.params])
-    sizes = np.concatenate([swept.sums.mass[keep], proposal.sizes])
+    """The mixture with components replaced by their children, largest first; where components came from (new: -1)."""
+    keep = np.delete(np.arange(mixture.size), list(proposals))
+    params = join([take(mixture.params, keep), *(proposal.params for proposal in proposals.values())])
+    sizes = np.concatenate([swept.sums.mass[keep], *(proposal.sizes for proposal in proposals.values())])
     split, order = arranged(setting, params, sizes, swept.tail)
-    return split, np.concatenate([keep, np.full(proposal.sizes.size, -1)])[order]
+    return split, np.concatenate([keep, np.full(sizes.size - keep.size, -1)])[order]
 
 
 def find_ray(setting: Setting, params: Any, part: Tied, weight: Array) -> Ray:
