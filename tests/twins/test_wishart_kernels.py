@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from kfree.families.conjugate import CONJUGATE, Facts, Sums, join
-from kfree.inference.variational import quick
+from kfree.families.conjugate import CONJUGATE, Facts, Sums, Whitened, join
+from kfree.inference.variational import forms, quick
 from kfree.inference.variational.mixture import Mixture, Setting
 from kfree.kernels import compiled, reference
+from kfree.rows import Tied
 from kfree.structures import StickBreaking
 
 SEEDS = st.integers(0, 10**6)
@@ -144,11 +145,17 @@ def test_nodes_are_shared(seed, R, K, D):
     for module in BOTH:
         lower, half = np.empty((K, D, D)), np.empty((K, second.shape[1]))
         module.half_precisions(root, lower, half)
-        resp, lse = np.empty((K, R)), np.empty(R)
-        module.node_shares(mean, second, lower, half, centre, offset, log_weight, resp, lse)
-        results.append((resp, lse))
-    for fast, plain in zip(*results):
-        assert_allclose(fast, plain, rtol=1e-9, atol=1e-12)
+        # as its runner does it: with directions that tell components apart where there are many nodes
+        tied = Tied(np.ones(4 * D), np.zeros((4 * D, D)), np.zeros((4 * D, second.shape[1])), np.zeros(4 * D))
+        pointed = forms.make_runner(Whitened(root, centre, offset), K, tied)._ways
+        assert pointed[0].shape == (K, K, D)
+        for ways in ((np.empty((0, 0, 0)), np.empty((0, 0))), pointed):
+            resp, lse = np.empty((K, R)), np.empty(R)
+            module.node_shares(mean, second, lower, half, centre, offset, log_weight, *ways, resp, lse)
+            results.append((resp, lse))
+    for found in results[:-1]:
+        for one, two in zip(found, results[-1]):
+            assert_allclose(one, two, rtol=1e-9, atol=1e-12)
 
 
 @given(seed=SEEDS, K=st.integers(1, 3), D=COLUMNS, updates=st.sampled_from([1, 3, 10]))

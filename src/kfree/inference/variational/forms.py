@@ -20,8 +20,10 @@ _HELD = 65_536
 _COLUMNS = 1024
 # Columns up to which compiled loops over lanes of rows beat products.
 _FEW_COLUMNS = 64
+# Nodes a column from which on directions that tell components apart are worth making, and entries they may have.
+_POINTED, _DIRECTIONS = 4, 4_000_000
 # Columns up to which compiled loops over nodes beat products.
-_FEW_NODE_COLUMNS = 24
+_FEW_NODE_COLUMNS = 64
 # Nodes x components x columns from which on nodes are shared among threads, and how finely.
 _WORTH_THREADS, _PARTS = 1_000_000, 8
 # Relative rounding of whitened rows above which rows are centred for each component.
@@ -243,6 +245,19 @@ class _Nodes(Runner):
     def _prepare(self, tied: Tied) -> None:
         self._lower, self._packed = np.empty_like(self.form.root), np.empty((self.K, self.p * (self.p + 1) // 2))
         kernels().half_precisions(self.form.root, self._lower, self._packed)
+        # ways to tell components apart, if there are enough nodes to make up for their making
+        worth = tied.size >= _POINTED * self.p and self.K**2 * self.p <= _DIRECTIONS
+        self._ways = self._directions() if worth else (np.empty((0, 0, 0)), np.empty((0, 0)))
+
+    def _directions(self) -> tuple[Array, Array]:
+        """The direction, in whitened coordinates of component k, in which rows of component j are far from it: along
+        it the distance of a row from k is ``<directions[j, k], row - mean[j]> + shift[j, k]``, and never more than it
+        is."""
+        root, mean, _ = self.form
+        gap = (mean - mean[:, None]) @ root  # k, j
+        shift = np.sqrt(np.einsum("kjd,kjd->kj", gap, gap))
+        gap /= np.where(shift > 0, shift, 1.0)[:, :, None]
+        return np.ascontiguousarray((gap @ self._lower).transpose(1, 0, 2)), np.ascontiguousarray(shift.T)
 
     def scores(self, tied: Tied, span: slice) -> Array:
         assert tied.second is not None
@@ -257,7 +272,7 @@ class _Nodes(Runner):
         _, mean, offset = self.form
         found = Shares(np.empty((self.K, span.stop - span.start)), np.empty(span.stop - span.start))
         rows, second = tied.mean[span], tied.second[span]
-        components = (self._lower, self._packed, mean, offset, log_weight)
+        components = (self._lower, self._packed, mean, offset, log_weight, *self._ways)
 
         def of_some(some: slice) -> None:
             resp = np.empty((self.K, rows[some].shape[0]))
@@ -273,7 +288,7 @@ class _Nodes(Runner):
             return super().sweep(tied, span, log_weight)
         assert tied.second is not None
         sums = (np.zeros(self.free), np.zeros((self.free, self.p)), np.zeros((self.free, self._packed.shape[1])))
-        components = (self._lower, self._packed, self.form.mean, self.form.offset, log_weight)
+        components = (self._lower, self._packed, self.form.mean, self.form.offset, log_weight, *self._ways)
         tail, lse = kernels().sweep_nodes(tied.n[span], tied.mean[span], tied.second[span], *components, *sums)
         return sums, tail, lse
 

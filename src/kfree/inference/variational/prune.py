@@ -60,12 +60,13 @@ def _without(setting: Setting, tied: Tied, state: Pruned, c: int) -> Pruned:
     sums = state.swept.sums.mass
     mixture, order = arranged(setting, take(state.mixture.params, keep), sums[keep], state.swept.tail + sums[c])
     origin = state.origin[keep][order]
-    for _ in range(_UPDATES):
-        swept, energy = mixture.sweep(setting, tied)
+    swept, energy = mixture.sweep(setting, tied)
+    for left in range(_UPDATES, 0, -1):
         if energy < state.energy:
             break
         mixture, order = best_mixture(setting, swept)
-        origin = origin[order]
-    else:
+        origin, last = origin[order], energy
         swept, energy = mixture.sweep(setting, tied)
+        if energy - state.energy > left * (last - energy):  # updates gain less and less: it will not get there
+            break
     return Pruned(mixture, swept, energy, origin)

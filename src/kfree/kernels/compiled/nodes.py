@@ -59,21 +59,77 @@ def node_scores(mean, second, lower, packed, centre, offset, scores):  # noqa: D
 
 
 @njit(nogil=True, cache=True)
-def node_shares(mean, second, lower, packed, centre, offset, log_weight, resp, lse):  # noqa: D103
+def _likeliest(row, lower, centre, height, gap):
+    """A guess at the component with the highest score, from a few coordinates."""
+    likeliest, top, few = 0, -np.inf, min(row.shape[0], _FEW)
+    for k in range(height.shape[0]):
+        value = _lowered(height[k], row, centre[k], lower[k], few, top, gap)
+        if value > top:
+            likeliest, top = k, value
+    return likeliest
+
+
+@njit(nogil=True, cache=True)
+def _scores_of_few(row, own, lower, packed, centre, height, gap, scores):
+    """Scores of a node under the components that are not negligible, -inf for the others: the likeliest first."""
+    k, top = _likeliest(row, lower, centre, height, gap), -np.inf
+    likeliest = k
+    for step in range(height.shape[0]):
+        value = _lowered(height[k], row, centre[k], lower[k], row.shape[0], top + _NEGLIGIBLE, gap)
+        scores[k] = value - _product(own, packed[k]) if value > -np.inf else value
+        top = max(top, scores[k])
+        k = step + 1 if step >= likeliest else step
+    return top
+
+
+@njit(nogil=True, cache=True)
+def _scores_of_many(row, own, lower, packed, centre, height, directions, shift, first, gap, away, open_, scores):
+    """The same for many components: most are ruled out along the direction from the best one so far to theirs."""
+    K, D = centre.shape
+    top, best, k, left = -np.inf, -1, first, K
+    for c in range(K):
+        open_[c], scores[c] = c, height[c]
+    while True:
+        value = _lowered(height[k], row, centre[k], lower[k], D, top + _NEGLIGIBLE, gap)
+        scores[k] = value - _product(own, packed[k]) if value > -np.inf else value
+        moved = scores[k] > top
+        if moved:
+            top, best = scores[k], k
+            for d in range(D):
+                away[d] = row[d] - centre[k, d]
+        # what is left: not k, and not what cannot matter beside the best; scores of these are bounds
+        kept, highest, following = 0, -np.inf, -1
+        for place in range(left):
+            c = open_[place]
+            if c == k:
+                continue
+            if moved:
+                along = _product(directions[best, c], away) + shift[best, c]
+                scores[c] = min(scores[c], height[c] - 0.5 * along * along)
+            if scores[c] <= top + _NEGLIGIBLE:
+                scores[c] = -np.inf
+                continue
+            open_[kept] = c
+            kept += 1
+            if scores[c] > highest:
+                highest, following = scores[c], c
+        if kept == 0:
+            return top, max(best, 0)
+        k, left = following, kept
+
+
+@njit(nogil=True, cache=True)
+def node_shares(mean, second, lower, packed, centre, offset, log_weight, directions, shift, resp, lse):  # noqa: D103
     D, K = mean.shape[1], offset.shape[0]
-    row, gap, few = np.empty(K), np.empty(D), min(D, _FEW)
+    row, gap, away, open_, best = np.empty(K), np.empty(D), np.empty(D), np.empty(K, np.int64), 0
+    height = log_weight - offset
     for i in range(mean.shape[0]):
-        likeliest, top = 0, -np.inf
-        for k in range(K):
-            value = _lowered(log_weight[k] - offset[k], mean[i], centre[k], lower[k], few, top, gap)
-            if value > top:
-                likeliest, top = k, value
-        k, top = likeliest, -np.inf
-        for step in range(K):  # the likeliest first, and then what is not negligible beside it
-            value = _lowered(log_weight[k] - offset[k], mean[i], centre[k], lower[k], D, top + _NEGLIGIBLE, gap)
-            row[k] = value - _product(second[i], packed[k]) if value > -np.inf else value
-            top = max(top, row[k])
-            k = step + 1 if step >= likeliest else step
+        if directions.shape[0]:
+            top, best = _scores_of_many(
+                mean[i], second[i], lower, packed, centre, height, directions, shift, best, gap, away, open_, row
+            )
+        else:
+            top = _scores_of_few(mean[i], second[i], lower, packed, centre, height, gap, row)
         total = 0.0
         for k in range(K):
             row[k] = math.exp(row[k] - top) if row[k] - top > _NEGLIGIBLE else 0.0
@@ -106,11 +162,11 @@ def node_sums(mean, second, n, resp, centre, mass, first, packed):  # noqa: D103
 
 @njit(nogil=True, cache=True)
 def sweep_nodes(  # noqa: D103
-    n, mean, second, lower, packed, centre, offset, log_weight, mass, first, sums
+    n, mean, second, lower, packed, centre, offset, log_weight, directions, shift, mass, first, sums
 ):
     K, free = offset.shape[0], mass.shape[0]
     resp, lse, tail = np.empty((K, n.shape[0])), np.empty(n.shape[0]), 0.0
-    node_shares(mean, second, lower, packed, centre, offset, log_weight, resp, lse)
+    node_shares(mean, second, lower, packed, centre, offset, log_weight, directions, shift, resp, lse)
     node_sums(mean, second, n, resp, centre[:free], mass, first, sums)
     for k in range(free, K):
         tail += (resp[k] * n).sum()
@@ -162,6 +218,7 @@ def share_nodes(  # noqa: D103
     scaled, lower, half, offset = np.empty((K, D, D)), np.empty((K, D, D)), np.empty(packed.shape), np.empty(K)
     log_weight, own, lse = np.empty(K), np.empty(K), np.empty(n.shape[0])
     about, location = centre.copy(), np.empty((K, D))
+    nowhere, unshifted = np.empty((0, 0, 0)), np.empty((0, 0))
     best, last, fall = np.inf, np.inf, np.inf
     node_sums(mean, second, n, resp, about, mass, first, packed)
     for left in range(updates - 1, -1, -1):
@@ -174,7 +231,7 @@ def share_nodes(  # noqa: D103
         beta, nu = prior[0] + mass, prior[1] + mass
         wishart_form(beta, nu, root, log_det, scaled, offset)
         half_precisions(scaled, lower, half)
-        node_shares(mean, second, lower, half, location, offset, log_weight, resp, lse)
+        node_shares(mean, second, lower, half, location, offset, log_weight, nowhere, unshifted, resp, lse)
         wishart_divergence(location, beta, nu, root, log_det, prior_mean, prior_scale, prior, own)
         cost += own.sum() - (n * lse).sum()
         if cost < best:

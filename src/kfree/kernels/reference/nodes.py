@@ -27,8 +27,9 @@ def node_scores(mean, second, lower, packed, centre, offset, scores):
         scores[:, k] = -0.5 * (gap * gap).sum(axis=1) - second @ packed[k] - offset[k]
 
 
-def node_shares(mean, second, lower, packed, centre, offset, log_weight, resp, lse):
-    """The scores of nodes, softened."""
+def node_shares(mean, second, lower, packed, centre, offset, log_weight, directions, shift, resp, lse):
+    """The scores of nodes, softened. To save time directions may be given: the distance of a row from component k, in
+    whitened coordinates, is at least ``<directions[j, k], row - centre[j]> + shift[j, k]``, for any j."""
     scores = np.empty((mean.shape[0], offset.shape[0]))
     node_scores(mean, second, lower, packed, centre, offset, scores)
     soften(scores, log_weight, resp, lse)
@@ -44,12 +45,12 @@ def node_sums(mean, second, n, resp, centre, mass, first, packed):
         packed[k] += w @ second + ((gap * w[:, None]).T @ gap)[i, j]
 
 
-def sweep_nodes(n, mean, second, lower, packed, centre, offset, log_weight, mass, first, sums):
+def sweep_nodes(n, mean, second, lower, packed, centre, offset, log_weight, directions, shift, mass, first, sums):
     """Add the sums of the first components (as many as ``mass`` has) under the shares of all; returns the weight of the
     others, and the sum of n lse."""
     K, free = offset.shape[0], mass.shape[0]
     resp, lse = np.empty((K, n.shape[0])), np.empty(n.shape[0])
-    node_shares(mean, second, lower, packed, centre, offset, log_weight, resp, lse)
+    node_shares(mean, second, lower, packed, centre, offset, log_weight, directions, shift, resp, lse)
     node_sums(mean, second, n, resp, centre[:free], mass, first, sums)
     return float((resp[free:] @ n).sum()), float(n @ lse)
 
@@ -96,7 +97,7 @@ def share_nodes(
         beta, nu = prior[0] + mass, prior[1] + mass
         wishart_form(beta, nu, root, log_det, scaled, offset)
         half_precisions(scaled, lower, half)
-        node_shares(mean, second, lower, half, mean_k, offset, log_weight, resp, lse)
+        node_shares(mean, second, lower, half, mean_k, offset, log_weight, None, None, resp, lse)
         wishart_divergence(mean_k, beta, nu, root, log_det, prior_mean, prior_scale, prior, own)
         cost += own.sum() - n @ lse - (arranged @ expected - mass @ log_weight)
         if cost < best:
