@@ -4,6 +4,7 @@ Nodes are split only when asked for. Dense rows are permuted as nodes are split,
 What a node stands for does not depend on when it was split, nor on the number of threads.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -286,18 +287,26 @@ class Tree:
         _, _, n, mean, log_h, second = self._nodes
         return Tied(n[nodes], mean[nodes], None if second is None else second[nodes], log_h[nodes])
 
-    def sample(self, node: int, most: int) -> Tied:
-        """The rows of a node without log h, or of many rows ``most`` at even steps of their weight; dense rows only."""
+    def sample(self, nodes: Array, most: int) -> tuple[Tied, Array]:
+        """The rows of nodes without log h, or of those with many rows ``most`` at even steps of their weight; and where
+        the rows of each node begin, and end. Dense rows only."""
         assert isinstance(self.table, DenseTable)
-        start, stop = int(self._nodes.start[node]), int(self._nodes.stop[node])
-        X, weight = self.table.X[start:stop], self.table.weight
-        n = weight[start:stop] if weight.size else np.ones(stop - start)
-        total = float(self._nodes.n[node])
-        if total > most:
-            steps = (np.arange(most) + 0.5) * (total / most)
-            chosen = np.searchsorted(np.cumsum(n), steps, side="right") if weight.size else steps.astype(np.intp)
-            X, n = X[np.minimum(chosen, n.size - 1)], np.full(most, total / most)
-        return Tied(n, X, None, np.zeros(X.shape[0]))
+        (start, stop), total, weight = self.bounds(nodes), self._nodes.n[nodes], self.table.weight
+        count = np.where(total > most, most, stop - start)
+        first = np.concatenate([[0], np.cumsum(count)])
+        step = np.where(total > most, total / most, 1.0)
+        place = np.arange(first[-1]) - np.repeat(first[:-1], count)
+        steps = ((place + 0.5) * np.repeat(step, count)).astype(np.intp)  # of single weights: rows
+        n = np.repeat(step, count)
+        if weight.size:
+            for t, (a, b) in enumerate(pairwise(first)):
+                own = weight[start[t] : stop[t]]
+                if total[t] > most:
+                    steps[a:b] = np.searchsorted(np.cumsum(own), (place[a:b] + 0.5) * step[t], side="right")
+                else:
+                    n[a:b] = own
+        chosen = np.minimum(np.repeat(start, count) + steps, np.repeat(stop, count) - 1)
+        return Tied(n, self.table.X[chosen], None, np.zeros(n.size)), first
 
     def split(self, nodes: Array) -> Array:
         """Give children to nodes that have none, if there is room; returns whether each has children now."""

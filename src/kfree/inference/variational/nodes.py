@@ -187,10 +187,7 @@ class TreeNodes:
 
     def _apart(self, view: View, nodes: Array, share: Array) -> Array:
         """What the rows of nodes would gain by shares of their own: the mean divergence of the node's from theirs."""
-        parts = [self.tree.sample(int(node), _SAMPLE) for node in nodes]
-        first = np.cumsum([0, *(part.size for part in parts)])
-        n, mean = np.concatenate([part.n for part in parts]), np.concatenate([part.mean for part in parts])
-        rows = Tied(n, mean, None, np.zeros(n.size))
+        rows, first = self.tree.sample(nodes, _SAMPLE)
         return make_runner(view.form, 0, rows).apart(rows, first, view.log_weight, np.ascontiguousarray(share))
 
     def _worth(self, n: Array, total: Any = None) -> Array:

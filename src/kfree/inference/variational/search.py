@@ -25,8 +25,9 @@ _AS_GOOD = 0.25
 _KEPT = 0.5
 # A split that has further to fall than this many times its last step is given up.
 _HOPELESS = 50
-# A split that loses so many times what counts would lose on finer rows, too, if there are so many rows a column.
-_CLEAR, _MANY = 10.0, 50.0
+# A split that brings back less than this share of what a component costs (its divergence from the prior) on coarse
+# rows will not pay on finer ones, either.
+_CLEAR = 0.5
 # A proposal is good as long as the weight of its component has changed by no more than this share.
 _STALE = 0.01
 
@@ -135,12 +136,11 @@ class _Search:
         self.state, converged = self._settle(self.state)
         self.trace += self._settled[1:]
         converged = self._prune(converged)
-        # clear verdicts on splits of many rows stand; what was tried and failed is tried again
-        tied, state = self.partition.tied, self.state
-        least, many = _CLEAR * self.plan.enough(tied, state.energy), _MANY * tied.mean.shape[1]
-        self.known = {
-            k: known for k, known in self.known.items() if -np.inf < known.gain < -least and known.mass >= many
-        }
+        # clear verdicts stand; what was tried and failed is tried again
+        state = self.state
+        price = dict(zip(state.names.tolist(), self.setting.divergence(state.mixture.params)))
+        least = {name: -_CLEAR * price.get(name, np.inf) for name in self.known}
+        self.known = {name: known for name, known in self.known.items() if -np.inf < known.gain < least[name]}
         return converged
 
     def _prune(self, converged: bool) -> bool:
