@@ -17,7 +17,7 @@ from kfree.rows.threads import in_order
 from kfree.rows.tree import LEAF, Tree
 
 # Levels a tree is expanded by at first.
-_DEPTH = 4
+_DEPTH = 5
 # Levels that nodes are expanded by at a time.
 _LEVELS = 4
 # Times that nodes are looked at for each number of components, as long as these are too few.
