@@ -20,7 +20,6 @@ NAMES = (
     "topics_prices",
     "topics_paper",
     "variational",
-    "variational_mnist",
     "variational_quality",
     "features",
 )

@@ -103,6 +103,8 @@ def make(settings):
     notes = [
         "The paper's factors (3 at 5000 rows, 154 at a million) are beside a VDP that handles one component after the "
         "other; these are beside ours, whose sweeps are matrix products.",
+        "Other numbers of columns, other separations, handwritten digits and citeseer: [paper 002](../papers/"
+        "002-variational.md).",
         "scikit-learn at a million rows: the time of a sweep there times the sweeps it took at 100 000 rows.",
     ]
     for line in lines:
