@@ -321,3 +321,23 @@ def test_sums_and_units_of_rows(seed, n, dtype, p):
     for fast, plain in zip(*results):
         assert_allclose(fast, plain, rtol=1e-12, atol=1e-9)
     assert results[0][0] == np.abs(X).max()
+
+
+@pytest.mark.parametrize("most", [20, 1000])
+def test_samples_of_nodes_stand_for_their_rows(most):
+    rng = np.random.default_rng(11)
+    X, weight = rng.normal(size=(300, 2)), rng.integers(1, 5, size=300)
+    trees = Tree(rows_of(X, weight.astype(float)), "full"), Tree(rows_of(np.repeat(X, weight, axis=0)), "full")
+    found = []
+    for tree in trees:
+        nodes = outer(tree, 3)
+        rows, first = tree.sample(nodes, most)
+        sums = np.add.reduceat(rows.n, first[:-1])
+        assert_allclose(sums, tree.tied(nodes).n)
+        assert (np.diff(first) <= np.maximum(most, np.diff(tree.bounds(nodes), axis=0)[0])).all()
+        for node, start, stop in zip(nodes, first[:-1], first[1:]):
+            a, b = (int(edge[0]) for edge in tree.bounds(np.array([node])))
+            assert (rows.mean[start:stop][:, None] == tree.rows.mean[a:b]).all(axis=2).any(axis=1).all()
+        found.append(np.add.reduceat(rows.n[:, None] * rows.mean, first[:-1]))
+    if most > 300:  # nothing was left out
+        assert_allclose(found[0], found[1], atol=1e-9)

@@ -21,7 +21,7 @@ _COLUMNS = 1024
 # Columns up to which compiled loops over lanes of rows beat products.
 _FEW_COLUMNS = 64
 # Nodes a column from which on directions that tell components apart are worth making, and entries they may have.
-_POINTED, _DIRECTIONS = 4, 4_000_000
+_POINTED, _DIRECTIONS = 4, 1_000_000
 # Columns up to which compiled loops over nodes beat products.
 _FEW_NODE_COLUMNS = 64
 # Nodes x components x columns from which on nodes are shared among threads, and how finely.
