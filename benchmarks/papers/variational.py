@@ -97,11 +97,11 @@ def figure_3(quick, path):
     pca = PCA(50, random_state=0).fit(images)
     X = np.ascontiguousarray(pca.transform(images))
     line, fast, plain = compare(f"Figure 3, MNIST {rows} x 50", X, "21 x, 1.044, 96 and 88", 1)
-    figure, axes = plt.subplots(1, 2, figsize=(11, 5.6), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(11, 6.2), layout="constrained")
     for ax, model, name in zip(axes, (fast, plain), ("Fast-VDP", "VDP")):
         means = pca.inverse_transform(model.means_)
         across = int(np.ceil(np.sqrt(len(means))))
-        canvas = np.ones((across * 28, across * 28))
+        canvas = np.ones((-(-len(means) // across) * 28, across * 28))
         for t, mean in enumerate(means):
             i, j = divmod(t, across)
             canvas[28 * i : 28 * i + 28, 28 * j : 28 * j + 28] = 1 - mean.reshape(28, 28)
@@ -145,12 +145,15 @@ def make(settings):
         "![Figure 1](002-figure1.png)",
         "Figure 3: mean images, largest component first. ![Figure 3](002-figure3.png)",
         "Table 1: the paper's 30 696 abstracts are not published; these are 3312 papers (Sen et al. 2008), whose words "
-        "are known by number only, so topics have numbers and no words. Topics are by scikit-learn's LDA.",
+        "are known by number only, so topics have numbers and no words. Topics are by scikit-learn's LDA. With 17 rows "
+        "a column nodes cannot stand for rows, and Fast-VDP does what VDP does.",
     ]
     marks = [
         Mark("MNIST, speedup", digits[3], 5.0),
-        Mark("MNIST, free energy ratio (paper: 1.044)", digits[4], 1.044, at_least=False),
-        Mark("largest free energy ratio of the generated sets", max(r[4] for r in lines[:-2]), 1.01, at_least=False),
+        Mark("MNIST, free energy above VDP's, percent (paper: 4.4)", 100 * (digits[4] - 1), 4.4, at_least=False),
+        Mark("generated sets, the same, largest", 100 * (max(r[4] for r in lines[:-2]) - 1), 1.0, at_least=False),
     ]
+    for line in lines:
+        line[4] = f"{line[4]:.5f}"
     title = "Paper 002: accelerated variational Dirichlet process mixtures"
     return Table("002-variational", title, TEXT, HEADER, lines, notes, marks, "002-figure2.png")

@@ -28,6 +28,8 @@ _DOUBT = 0.1
 _LIGHTER = 4.0
 # Rows of a node that are looked at closely.
 _SAMPLE = 1024
+# Columns, and rows a column, at which nodes save nothing from the start: few would hold more rows than columns.
+_WIDE, _PER_COLUMN = 64, 20
 # Share of the weight in nodes of a single row (or its copies) from which on nodes save nothing. Rows are not counted,
 # so that copies and weights come to the same.
 _TOO_MUCH = 0.2
@@ -54,6 +56,10 @@ class TreeNodes:
         self.fixed, self.growing, self._looks = False, True, 0
         self._seen = np.zeros(0, np.intp)  # nodes that were looked at row by row
         self.nodes = np.zeros(1, np.intp)
+        columns = self.rows.mean.shape[1]
+        if columns > _WIDE and max(self.rows.size, self.total) < _PER_COLUMN * columns:  # the same for copies
+            self.tied, self.fixed = self.rows, True
+            return
         for _ in range(_DEPTH):
             self._replace(self.nodes)
         self._gather()
