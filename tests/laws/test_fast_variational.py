@@ -278,3 +278,11 @@ def test_a_split_finds_the_rows_it_was_tried_on_also_after_nodes_were_joined():
         nodes.keep(token)  # again changes nothing
         assert np.isin(children, nodes.nodes).all()
         assert nodes.tied.n.sum() == pytest.approx(2000)
+
+
+def test_rows_are_used_from_the_start_where_nodes_would_hold_fewer_rows_than_columns():
+    rng = np.random.default_rng(12)
+    X, weight = rng.normal(size=(400, 70)), rng.integers(1, 3, size=400)
+    for rows in (problem("gaussian", X, spread=2.0, weight=weight), problem("gaussian", np.repeat(X, weight, axis=0))):
+        assert tree_nodes("gaussian", rows[1]).fixed
+    assert not tree_nodes("gaussian", problem("gaussian", X[:, :8])[1]).fixed

@@ -23,6 +23,8 @@ _ROUGH = 0.05
 _AS_GOOD = 0.25
 # Share of what splits promise one by one that they must gain together.
 _KEPT = 0.5
+# Updates on finer rows until components are looked at that these may not need.
+_SOON = 3
 # A split that has further to fall than this many times its last step is given up.
 _HOPELESS = 50
 # A split that brings back less than this share of what a component costs (its divergence from the prior) on coarse
@@ -133,8 +135,12 @@ class _Search:
     def _again(self) -> bool:
         """Update everything where rows are told apart more finely; whether that converged."""
         assert self.state is not None
-        self.state, converged = self._settle(self.state)
+        self.state, converged = self._settle(self.state, most=_SOON)
         self.trace += self._settled[1:]
+        if not converged:  # what coarse rows made too many dies slowly: it is removed as soon as finer rows are there
+            self._prune(converged)
+            self.state, converged = self._settle(self.state)
+            self.trace += self._settled[1:]
         converged = self._prune(converged)
         # clear verdicts stand; what was tried and failed is tried again
         state = self.state
@@ -162,8 +168,8 @@ class _Search:
         swept, energy = mixture.sweep(self.setting, self.partition.tied, view)
         return State(mixture, view, names, swept, energy, before - energy, cycle)
 
-    def _settle(self, start: State, target: float = np.inf) -> tuple[State, bool]:
-        """Update everything until the free energy falls no more, or will not reach the target."""
+    def _settle(self, start: State, target: float = np.inf, most: float = np.inf) -> tuple[State, bool]:
+        """Update everything, at most so often, until the free energy falls no more, or will not reach the target."""
         enough, rough = self.plan.enough(self.partition.tied, start.energy), self.partition.rough
         # what tied rows leave in doubt need not be known any better
         enough = max(enough, _ROUGH * rough * self.partition.tied.total) if rough > 0 else enough / 10
@@ -184,9 +190,8 @@ class _Search:
 
         # rounding must not keep a search going
         tol = max(enough, 1e-13 * abs(start.energy))
-        outcome = run(
-            step, start, self.budget, phase="update", tol=tol, max_iter=self.plan.max_iter, guard=start.energy
-        )
+        limit = int(min(self.plan.max_iter, most))
+        outcome = run(step, start, self.budget, phase="update", tol=tol, max_iter=limit, guard=start.energy)
         self.n_iter += len(outcome.trace)
         self._settled = [start.energy, *outcome.trace]
         return outcome.state, outcome.converged
