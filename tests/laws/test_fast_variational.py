@@ -286,3 +286,14 @@ def test_rows_are_used_from_the_start_where_nodes_would_hold_fewer_rows_than_col
     for rows in (problem("gaussian", X, spread=2.0, weight=weight), problem("gaussian", np.repeat(X, weight, axis=0))):
         assert tree_nodes("gaussian", rows[1]).fixed
     assert not tree_nodes("gaussian", problem("gaussian", X[:, :8])[1]).fixed
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_the_user_passed_stays_as_it_was(name):
+    X = blobs(600)[0] if name in GAUSSIANS else np.ascontiguousarray(draw(name, 600, 4), dtype=float)
+    weight = np.random.default_rng(13).integers(1, 3, size=600).astype(float)
+    before, weights = X.copy(), weight.copy()
+    fitted = VariationalDPMixture(family=name, accelerate="tree").fit(X, sample_weight=weight)
+    assert_array_equal(X, before)
+    assert_array_equal(weight, weights)
+    assert_array_equal(fitted.labels_, fitted.predict(X))
