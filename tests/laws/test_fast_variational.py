@@ -233,10 +233,11 @@ def test_products_loops_and_threads_over_nodes_agree(limits, monkeypatch):
     X, _ = blobs(1500, p=5, k=5, gap=3.0, seed=8)
     setting, tied = problem("gaussian", X, spread=12.0)
     table = tree_nodes("gaussian", tied).tied
-    view = mixture_on(setting, tied, 4).view(setting)
+    mixture = mixture_on(setting, tied, 4)
 
     def asked():
-        swept = sweep(table, view.form, view.log_weight, 4)
+        view = mixture.view(setting)
+        swept = sweep(table, view.runner(table), view.log_weight)
         return [*swept.sums, swept.tail, swept.evidence, view.scores(table), *view.shares(table)]
 
     usual = asked()

@@ -16,7 +16,7 @@ from kfree.inference.loop import Budget
 from kfree.inference.variational.mixture import Mixture, best_mixture
 from kfree.inference.variational.partition import SingleRows
 from kfree.inference.variational.search import Plan, search
-from kfree.inference.variational.sweep import assign, members, shares, sweep
+from kfree.inference.variational.sweep import assign, members, sweep
 from kfree.rows import Tied, set_span_threads
 from kfree.structures import StickBreaking, by_size
 from mixture_tools import FAMILIES, GAUSSIANS, draw, log_evidence, mixture_of, problem
@@ -79,7 +79,7 @@ def test_the_free_energy_falls_at_every_half_step(name, sticks, seed, T):
         resp = resp[:, [*order, T]]
         after_update = mixture.free_energy_at(setting, tied, resp)
         view = mixture.view(setting)
-        resp, T = shares(tied, view.form, view.log_weight), mixture.size
+        resp, T = view.shares(tied).resp.T, mixture.size
         after_assignment = mixture.free_energy_at(setting, tied, resp)
         assert after_assignment <= after_update + 1e-9 * abs(after_update)
         assert after_update <= last + 1e-9 * abs(after_update)
@@ -123,7 +123,7 @@ def test_tied_rows_are_averages_and_untying_them_lowers_the_free_energy(name, se
     assert_allclose(view.scores(nodes), (single * share[:, :, None]).sum(axis=1), rtol=1e-9, atol=1e-9)
     assert mixture.free_energy(setting, tied) <= mixture.free_energy(setting, nodes) + 1e-9
     # the sums of tied rows are those of their rows with the same responsibilities
-    resp = shares(nodes, view.form, view.log_weight)
+    resp = view.shares(nodes).resp.T
     mine, _ = mixture_of(setting, nodes, resp)
     other, _ = mixture_of(setting, tied, np.repeat(resp, 2, axis=0))
     for a, b in zip(mine.params, other.params):
@@ -148,15 +148,15 @@ def test_questions_about_rows_agree(name):
     setting, tied = problem(name, draw(name, 50, 3))
     mixture, _ = mixture_of(setting, tied, random_resp(50, 3, 1))
     view = mixture.view(setting)
-    resp = shares(tied, view.form, view.log_weight)
+    resp = view.shares(tied).resp.T
     assert_allclose(resp.sum(axis=1), 1.0)
-    labels, lse = assign(tied, view.form, view.log_weight)
+    labels, lse = assign(tied, view.runner(tied), view.log_weight)
     assert (labels == resp[:, :-1].argmax(axis=1)).all()
-    swept = sweep(tied, view.form, view.log_weight, mixture.size)
+    swept = sweep(tied, view.runner(tied), view.log_weight)
     assert_allclose(tied.n @ lse + tied.base, swept.evidence)
     assert_allclose(swept.sums.mass, resp[:, :-1].sum(axis=0), rtol=1e-10)
     assert_allclose(swept.tail, resp[:, -1].sum(), rtol=1e-6, atol=1e-12)
-    index, share = members(tied, view.form, view.log_weight, np.array([1]), 0.2)[0]
+    index, share = members(tied, view.runner(tied), view.log_weight, np.array([1]), 0.2)[0]
     assert (index == np.flatnonzero(resp[:, 1] > 0.2)).all()
     assert_allclose(share, resp[index, 1])
 

@@ -71,12 +71,12 @@ def test_the_form_of_the_tail_comes_last():
     setting = full_setting(3)
     params = setting.posterior(normal_sums(np.random.default_rng(0), 2, 3))
     sticks = setting.weights.posterior(np.array([30.0, 20.0, 1.0]))
-    form, log_weight, divergence = Mixture(params, sticks).view(setting)
-    for one, two in zip(form, setting.family.form(join([params, setting.prior]))):
+    view = Mixture(params, sticks).view(setting)
+    for one, two in zip(view.form, setting.family.form(join([params, setting.prior]))):
         assert_allclose(one, two, rtol=1e-12)
-    assert_allclose(log_weight, setting.weights.expected_log(sticks), rtol=1e-12)
+    assert_allclose(view.log_weight, setting.weights.expected_log(sticks), rtol=1e-12)
     own = setting.family.divergence(params, setting.prior).sum()
-    assert divergence == pytest.approx(setting.weights.divergence(sticks) + own, rel=1e-10)
+    assert view.divergence == pytest.approx(setting.weights.divergence(sticks) + own, rel=1e-10)
 
 
 @given(seed=SEEDS, T=st.integers(1, 6), a1=st.sampled_from([0.3, 1.0, 4.0]), a2=st.sampled_from([0.2, 1.0, 30.0]))
@@ -147,7 +147,7 @@ def test_nodes_are_shared(seed, R, K, D):
         module.half_precisions(root, lower, half)
         # as its runner does it: with directions that tell components apart where there are many nodes
         tied = Tied(np.ones(4 * D), np.zeros((4 * D, D)), np.zeros((4 * D, second.shape[1])), np.zeros(4 * D))
-        pointed = forms.make_runner(Whitened(root, centre, offset), K, tied)._ways
+        pointed = forms.make_runner(Whitened(root, centre, offset), K, tied)._ways(tied.size)
         assert pointed[0].shape == (K, K, D)
         for ways in ((np.empty((0, 0, 0)), np.empty((0, 0))), pointed):
             resp, lse = np.empty((K, R)), np.empty(R)

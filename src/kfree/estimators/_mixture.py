@@ -10,8 +10,9 @@ from scipy.special import logsumexp
 from kfree.estimators._checks import check_domain, check_number, check_weight
 from kfree.families import Array
 from kfree.families.conjugate import CONJUGATE, Conjugate, Facts, join
+from kfree.inference.variational.forms import make_runner
 from kfree.inference.variational.mixture import Mixture, Setting
-from kfree.inference.variational.sweep import assign, shares
+from kfree.inference.variational.sweep import assign, soften_all
 from kfree.inference.variational.units import Units, blocks, standardise
 from kfree.rows import Tied
 from kfree.structures import StickBreaking
@@ -151,16 +152,17 @@ class Model(NamedTuple):
     def assign(self, tied: Tied) -> tuple[Array, float]:
         """Labels of rows and their free energy, from one exact look at all of them."""
         view = self.mixture.view(self.setting)
-        labels, lse = assign(tied, view.form, view.log_weight)
+        labels, lse = assign(tied, view.runner(tied), view.log_weight)
         return labels, view.divergence - float(tied.n @ lse) - tied.base
 
     def shares(self, X: Any, tail: bool) -> Array:
         """Responsibilities (n, T + 1), the last the tail's; or of the T components alone."""
         view = self.mixture.view(self.setting)
+        tied = self.tied(X)
         if tail:
-            return shares(self.tied(X), view.form, view.log_weight)
-        form = self.setting.family.form(self.mixture.params)
-        return shares(self.tied(X), form, view.log_weight[:-1])
+            return view.shares(tied).resp.T
+        runner = make_runner(self.setting.family.form(self.mixture.params), self.mixture.size, tied)
+        return soften_all(tied, runner, view.log_weight[:-1]).resp.T
 
     def log_density(self, X: Any) -> Array:
         """Log of the predictive density of rows."""

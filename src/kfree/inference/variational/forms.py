@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -48,14 +49,8 @@ def soften(scores: Array, log_weight: Array | None = None) -> Shares:
 class Runner(ABC):
     """Scores of blocks under K components, and sums of the first ``free`` of them."""
 
-    def __init__(self, form: Form, free: int, tied: Tied):
-        self.form, self.free, self.K = form, free, form.offset.shape[0]
-        self.p = tied.mean.shape[1]
-        self._prepare(tied)
-
-    @abstractmethod
-    def _prepare(self, tied: Tied) -> None:
-        """What is the same for all blocks."""
+    def __init__(self, form: Form, free: int, columns: int):
+        self.form, self.free, self.K, self.p = form, free, form.offset.shape[0], columns
 
     @abstractmethod
     def scores(self, tied: Tied, span: slice) -> Array:
@@ -96,8 +91,9 @@ class Runner(ABC):
 class _Linear(Runner):
     form: Linear
 
-    def _prepare(self, tied: Tied) -> None:
-        self._coef = np.ascontiguousarray(self.form.coef.T)
+    @cached_property
+    def _coef(self) -> Array:
+        return np.ascontiguousarray(self.form.coef.T)
 
     def scores(self, tied: Tied, span: slice) -> Array:
         return np.asarray(tied.mean[span] @ self._coef) - self.form.offset
@@ -113,16 +109,19 @@ class _Linear(Runner):
 class _Weighted(Runner):
     form: Weighted
 
-    def _prepare(self, tied: Tied) -> None:
-        self._precision, self._mean = (np.ascontiguousarray(a.T) for a in self.form[:2])
-        self._own = self._precision if tied.second is None or tied.second.ndim == 2 else self._precision[:1]
+    @cached_property
+    def _columns(self) -> tuple[Array, Array]:
+        """Precisions and means, a column for each component."""
+        return np.ascontiguousarray(self.form.precision.T), np.ascontiguousarray(self.form.mean.T)
 
     def scores(self, tied: Tied, span: slice) -> Array:
         rows = tied.mean[span]
+        precision, mean = self._columns
         scores = np.empty((rows.shape[0], self.K))
-        kernels().weighted_scores(rows, self._precision, self._mean, self.form.offset, scores)
+        kernels().weighted_scores(rows, precision, mean, self.form.offset, scores)
         if tied.second is not None:
-            scores -= 0.5 * tied.second[span].reshape(rows.shape[0], -1) @ self._own
+            own = tied.second[span].reshape(rows.shape[0], -1)
+            scores -= 0.5 * own @ precision[: own.shape[1]]
         return scores
 
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
@@ -141,32 +140,34 @@ class _Weighted(Runner):
 class _Whitened(Runner):
     form: Whitened
 
-    def _prepare(self, tied: Tied) -> None:
+    @cached_property
+    def _pieces(self) -> list[tuple[int, Array, Array]]:
+        """Groups of components, named by their first, and of directions: roots and whitened means."""
         root, mean, _ = self.form
         per = max(1, _COLUMNS // self.p)
-        self._groups = [slice(k, min(k + per, self.K)) for k in range(0, self.K, per)]
+        groups = [slice(k, min(k + per, self.K)) for k in range(0, self.K, per)]
         # roots are upper triangular: the first directions need the first columns only
         cuts = np.linspace(0, self.p, 1 + (1 if self.p < 8 else 2 if self.p < 32 else 4)).astype(int)
         shift = np.einsum("kd,kde->ek", mean, root)
         # column d K + k of a product is direction d of component k: squares are then added across components
-        self._pieces = [
+        return [
             (
                 group.start,
                 np.ascontiguousarray(root[group, :stop, start:stop].transpose(1, 2, 0).reshape(stop, -1)),
                 np.ascontiguousarray(shift[start:stop, group]),
             )
-            for group in self._groups
+            for group in groups
             for start, stop in pairwise(cuts)
         ]
-        self._tile = max(64, _HELD // max(shift.size for _, _, shift in self._pieces))
-        self._near = _FAR / (np.finfo(float).eps * np.sqrt(self.p) * np.abs(root).max())
 
     def scores(self, tied: Tied, span: slice) -> Array:
         rows = tied.mean[span]
         scores = np.tile(-self.form.offset, (rows.shape[0], 1))
-        far = max(rows.max(initial=0.0), -rows.min(initial=0.0)) > self._near
-        for start in range(0, rows.shape[0], self._tile):
-            some, target = rows[start : start + self._tile], scores[start : start + self._tile]
+        near = _FAR / (np.finfo(float).eps * np.sqrt(self.p) * np.abs(self.form.root).max())
+        far = max(rows.max(initial=0.0), -rows.min(initial=0.0)) > near
+        tile = max(64, _HELD // max(shift.size for _, _, shift in self._pieces))
+        for start in range(0, rows.shape[0], tile):
+            some, target = rows[start : start + tile], scores[start : start + tile]
             if far:
                 self._add_centred(some, target)
                 continue
@@ -213,17 +214,25 @@ class _Whitened(Runner):
         return Sums(gram[:, 0, 0], gram[:, 0, 1:], gram[:, 1:, 1:], self.form.mean[: self.free])
 
 
-class _WideNodes(_Whitened):
-    """Whitened distances of nodes with many columns: as for single rows, and products with their own covariances."""
+class _OfNodes(Runner):
+    """What nodes need beyond single rows: how far their own covariances reach."""
 
-    def _prepare(self, tied: Tied) -> None:
-        super()._prepare(tied)
-        self._packed = np.empty((self.K, self.p * (self.p + 1) // 2))
-        kernels().half_precisions(self.form.root, np.empty_like(self.form.root), self._packed)
+    form: Whitened
+
+    @cached_property
+    def _halves(self) -> tuple[Array, Array]:
+        """Lower triangles, and halves of precisions, packed."""
+        lower, packed = np.empty_like(self.form.root), np.empty((self.K, self.p * (self.p + 1) // 2))
+        kernels().half_precisions(self.form.root, lower, packed)
+        return lower, packed
+
+
+class _WideNodes(_Whitened, _OfNodes):
+    """Whitened distances of nodes with many columns: as for single rows, and products with their own covariances."""
 
     def scores(self, tied: Tied, span: slice) -> Array:
         assert tied.second is not None
-        return super().scores(tied, span) - tied.second[span] @ self._packed.T
+        return super().scores(tied, span) - tied.second[span] @ self._halves[1].T
 
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
         assert tied.second is not None
@@ -232,23 +241,21 @@ class _WideNodes(_Whitened):
 
     def result(self, parts: tuple[Array, ...]) -> Sums:
         mass, first, second, about = super().result(parts)
+        assert second is not None
         own = np.empty((self.free, self.p, self.p))
         kernels().unpack(parts[1], own)
         return Sums(mass, first, second + own, about)
 
 
-class _Nodes(Runner):
+class _Nodes(_OfNodes):
     """Whitened distances of nodes with few columns, where compiled loops beat products."""
 
-    form: Whitened
+    def _ways(self, count: int) -> tuple[Array, Array]:
+        """Directions that tell components apart, if there are enough nodes to make up for their making."""
+        worth = count >= _POINTED * self.p and self.K**2 * self.p <= _DIRECTIONS
+        return self._directions if worth else (np.empty((0, 0, 0)), np.empty((0, 0)))
 
-    def _prepare(self, tied: Tied) -> None:
-        self._lower, self._packed = np.empty_like(self.form.root), np.empty((self.K, self.p * (self.p + 1) // 2))
-        kernels().half_precisions(self.form.root, self._lower, self._packed)
-        # ways to tell components apart, if there are enough nodes to make up for their making
-        worth = tied.size >= _POINTED * self.p and self.K**2 * self.p <= _DIRECTIONS
-        self._ways = self._directions() if worth else (np.empty((0, 0, 0)), np.empty((0, 0)))
-
+    @cached_property
     def _directions(self) -> tuple[Array, Array]:
         """The direction, in whitened coordinates of component k, in which rows of component j are far from it: along
         it the distance of a row from k is ``<directions[j, k], row - mean[j]> + shift[j, k]``, and never more than it
@@ -257,13 +264,13 @@ class _Nodes(Runner):
         gap = (mean - mean[:, None]) @ root  # k, j
         shift = np.sqrt(np.einsum("kjd,kjd->kj", gap, gap))
         gap /= np.where(shift > 0, shift, 1.0)[:, :, None]
-        return np.ascontiguousarray((gap @ self._lower).transpose(1, 0, 2)), np.ascontiguousarray(shift.T)
+        return np.ascontiguousarray((gap @ self._halves[0]).transpose(1, 0, 2)), np.ascontiguousarray(shift.T)
 
     def scores(self, tied: Tied, span: slice) -> Array:
         assert tied.second is not None
         _, mean, offset = self.form
         scores = np.empty((span.stop - span.start, self.K))
-        kernels().node_scores(tied.mean[span], tied.second[span], self._lower, self._packed, mean, offset, scores)
+        kernels().node_scores(tied.mean[span], tied.second[span], *self._halves, mean, offset, scores)
         return scores
 
     def shares(self, tied: Tied, span: slice, log_weight: Array) -> Shares:
@@ -272,7 +279,7 @@ class _Nodes(Runner):
         _, mean, offset = self.form
         found = Shares(np.empty((self.K, span.stop - span.start)), np.empty(span.stop - span.start))
         rows, second = tied.mean[span], tied.second[span]
-        components = (self._lower, self._packed, mean, offset, log_weight, *self._ways)
+        components = (*self._halves, mean, offset, log_weight, *self._ways(rows.shape[0]))
 
         def of_some(some: slice) -> None:
             resp = np.empty((self.K, rows[some].shape[0]))
@@ -287,8 +294,9 @@ class _Nodes(Runner):
         if (span.stop - span.start) * self.K * self.p >= _WORTH_THREADS:
             return super().sweep(tied, span, log_weight)
         assert tied.second is not None
-        sums = (np.zeros(self.free), np.zeros((self.free, self.p)), np.zeros((self.free, self._packed.shape[1])))
-        components = (self._lower, self._packed, self.form.mean, self.form.offset, log_weight, *self._ways)
+        sums = (np.zeros(self.free), np.zeros((self.free, self.p)), np.zeros((self.free, self.p * (self.p + 1) // 2)))
+        _, mean, offset = self.form
+        components = (*self._halves, mean, offset, log_weight, *self._ways(span.stop - span.start))
         tail, lse = kernels().sweep_nodes(tied.n[span], tied.mean[span], tied.second[span], *components, *sums)
         return sums, tail, lse
 
@@ -304,7 +312,7 @@ class _Nodes(Runner):
     def sums(self, tied: Tied, span: slice, resp: Array) -> tuple[Array, ...]:
         assert tied.second is not None
         mass, first = np.zeros(self.free), np.zeros((self.free, self.p))
-        packed, centre = np.zeros((self.free, self._packed.shape[1])), self.form.mean[: self.free]
+        packed, centre = np.zeros((self.free, self.p * (self.p + 1) // 2)), self.form.mean[: self.free]
         rows = (tied.mean[span], tied.second[span], tied.n[span])
 
         def of_some(some: slice) -> None:
@@ -325,5 +333,5 @@ _RUNNERS: dict[Any, type[Runner]] = {Linear: _Linear, Weighted: _Weighted, White
 def make_runner(form: Form, free: int, tied: Tied) -> Runner:
     """The runner of a form."""
     if isinstance(form, Whitened) and tied.second is not None:
-        return (_Nodes if tied.mean.shape[1] <= _FEW_NODE_COLUMNS else _WideNodes)(form, free, tied)
-    return _RUNNERS[type(form)](form, free, tied)
+        return (_Nodes if tied.mean.shape[1] <= _FEW_NODE_COLUMNS else _WideNodes)(form, free, tied.mean.shape[1])
+    return _RUNNERS[type(form)](form, free, tied.mean.shape[1])

@@ -1,5 +1,6 @@
 """The variational posterior of a mixture, its free energy, and its update."""
 
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,8 @@ from scipy.special import xlogy
 from kfree.families import Array
 from kfree.families.conjugate import Conjugate, Form, Sums, join, take
 from kfree.inference.variational import quick
-from kfree.inference.variational.sweep import Shares, Swept, evidence, log_joint, soften_all, sweep
+from kfree.inference.variational.forms import Runner, Shares, make_runner
+from kfree.inference.variational.sweep import Swept, evidence, log_joint, soften_all, sweep
 from kfree.rows import Tied
 from kfree.structures import StickBreaking, by_size
 
@@ -39,20 +41,29 @@ class Setting(NamedTuple):
         return self.family.divergence(params, self.prior)
 
 
-class View(NamedTuple):
+@dataclass(frozen=True)
+class View:
     """Parameters as rows see them: the T components and, last, the infinitely many others together."""
 
     form: Form
     log_weight: Array  # (T + 1,)
     divergence: float  # KL of all sticks and parameters from their priors
+    _runners: dict[bool, Runner] = field(default_factory=dict, repr=False)
+
+    def runner(self, tied: Tied) -> Runner:
+        """The form, made ready for single rows or for nodes: once, as many tables are seen under the same view."""
+        single = tied.second is None
+        if single not in self._runners:
+            self._runners[single] = make_runner(self.form, self.log_weight.size - 1, tied)
+        return self._runners[single]
 
     def scores(self, tied: Tied) -> Array:
         """W of tied rows without log h, (R, T + 1)."""
-        return log_joint(tied, self.form, self.log_weight)
+        return log_joint(tied, self.runner(tied), self.log_weight)
 
     def shares(self, tied: Tied) -> Shares:
         """Responsibilities (T + 1, R) of tied rows, and logs of the sums they are shares of, without log h."""
-        return soften_all(tied, self.form, self.log_weight)
+        return soften_all(tied, self.runner(tied), self.log_weight)
 
 
 class Mixture(NamedTuple):
@@ -77,13 +88,13 @@ class Mixture(NamedTuple):
     def sweep(self, setting: Setting, tied: Tied, view: View | None = None) -> tuple[Swept, float]:
         """Sums under the best responsibilities, and the free energy."""
         view = self.view(setting) if view is None else view
-        swept = sweep(tied, view.form, view.log_weight, self.size)
+        swept = sweep(tied, view.runner(tied), view.log_weight)
         return swept, view.divergence - swept.evidence
 
     def free_energy(self, setting: Setting, tied: Tied) -> float:
         """F of these parameters with the best responsibilities."""
         view = self.view(setting)
-        return view.divergence - evidence(tied, view.form, view.log_weight)
+        return view.divergence - evidence(tied, view.runner(tied), view.log_weight)
 
     def free_energy_at(self, setting: Setting, tied: Tied, resp: Array) -> float:
         """F of these parameters with given responsibilities (R, T + 1), the last the tail's."""

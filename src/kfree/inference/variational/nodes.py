@@ -9,9 +9,9 @@ from scipy.special import xlogy
 
 from kfree.families import Array
 from kfree.families.conjugate import Linear
-from kfree.inference.variational.forms import Shares, make_runner
+from kfree.inference.variational.forms import Shares
 from kfree.inference.variational.mixture import View
-from kfree.inference.variational.partition import Ray
+from kfree.inference.variational.partition import Part, Ray
 from kfree.rows import Tied
 from kfree.rows.threads import in_order
 from kfree.rows.tree import LEAF, Tree
@@ -28,6 +28,10 @@ _DOUBT = 0.1
 _LIGHTER = 4.0
 # Rows of a node that are looked at closely.
 _SAMPLE = 1024
+# The same while growing.
+_GLANCE = 64
+# Rows that are looked at in one go.
+_TOGETHER = 16_384
 # Columns, and rows a column, at which nodes save nothing from the start: few would hold more rows than columns.
 _WIDE, _PER_COLUMN = 64, 20
 # Share of the weight in nodes of a single row (or its copies) from which on nodes save nothing. Rows are not counted,
@@ -91,23 +95,32 @@ class TreeNodes:
         self.nodes = np.sort(np.concatenate([self.nodes[~inner[self.nodes]], children]))
         return children
 
-    def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
+    def part(self, index: Array, share: Array) -> Part:
+        """Some of the nodes."""
+        names = index if self.fixed else self.nodes[index]
+        return Part(names, self.tied.take(index), share, None if self.fixed else names[:0])
+
+    def refined(self, part: Part, ray: Ray) -> Part:
         """Half of the nodes that are mostly the component's, those widest along the ray, give way to their children."""
         if self.fixed:
-            return part, share, None
-        nodes = self.nodes[index]
+            return part
+        nodes, rows, share, token = part
         own = np.flatnonzero((share > 0.5) & (self.tree.left[nodes] != LEAF))
-        width = (part.n * _along(part, ray.direction))[own]
+        width = (rows.n * _along(rows, ray.direction))[own]
         # rounded: the order of equal widths must not hang on the order of summation
         width = np.round(np.log(np.maximum(width, np.finfo(float).tiny)), 9)
         widest = own[np.argsort(-width, kind="stable")[: (own.size + 1) // 2]]
         widest = widest[self.tree.split(nodes[widest])]
         if not widest.size:
-            return part, share, nodes[:0]
+            return part
         left = self.tree.left[nodes[widest]]
-        kept = np.delete(np.arange(nodes.size), widest)
-        fresh = self.tree.tied(np.concatenate([left, left + 1]))
-        return _joined(part.take(kept), fresh), np.concatenate([share[kept], np.tile(share[widest], 2)]), nodes[widest]
+        kept, children = np.delete(np.arange(nodes.size), widest), np.concatenate([left, left + 1])
+        return Part(
+            np.concatenate([nodes[kept], children]),
+            _joined(rows.take(kept), self.tree.tied(children)),
+            np.concatenate([share[kept], np.tile(share[widest], 2)]),
+            np.concatenate([token, nodes[widest]]),
+        )
 
     def keep(self, token: Any) -> None:
         """Replace the nodes that were refined for a split, or what they have been joined to since."""
@@ -134,12 +147,10 @@ class TreeNodes:
             return 0
         some, count = self.nodes, 0
         self._looks += 1
-        closely = not self.growing and self.rule.kind == "gain" and not isinstance(view.form, Linear)
-        if closely:
+        if not self.growing:
             some = np.setdiff1d(some, self._seen, assume_unique=True)
         for _ in range(_LEVELS):
-            due = self._lacking(view, some) if closely else self._due(view, some)
-            some = self._replace(some[due])
+            some = self._replace(some[self._due(view, some)])
             count += some.size // 2
             if not some.size:
                 break
@@ -158,6 +169,8 @@ class TreeNodes:
 
     def _due(self, view: View, nodes: Array) -> Array:
         """Positions of the nodes to expand."""
+        if not nodes.size:
+            return nodes
         tied = self.tied if nodes is self.nodes else self.tree.tied(nodes)
         rule, found = self.rule, view.shares(tied)
         share, lse = found
@@ -167,34 +180,34 @@ class TreeNodes:
         if isinstance(view.form, Linear):
             gains = self._gains(view, lse[inner], tied.n[inner], nodes[inner], 2)
             return np.flatnonzero(inner)[gains > self._worth(tied.n[inner])]
-        poor = inner & (self._misfits(view, found, tied.n, rule.misfit) > 0)
-        # a node that belongs to one component gains nothing unless it fits poorly: it need not be split to see that
-        places = np.flatnonzero(inner & ~poor & (share.max(axis=0) < 1 - 0.1 * rule.gain))
-        gains = self._gains(view, lse[places], tied.n[places], nodes[places], 1)
-        return np.union1d(np.flatnonzero(poor), places[gains > self._worth(tied.n[places])])
+        poor = inner & (self._misfits(view, found, tied.n, rule.misfit) > 0) if self.growing else np.zeros_like(inner)
+        # nodes of which more is not known yet
+        rest = np.flatnonzero(inner & ~poor)
+        return np.sort(
+            np.concatenate([np.flatnonzero(poor), rest[self._lacking(view, nodes[rest], tied.n[rest], share[:, rest])]])
+        )
 
-    def _lacking(self, view: View, nodes: Array) -> Array:
-        """Positions of the nodes that stand badly for their rows: those, one by one, would gain too much. Where a
-        component has hardly more than one node, only this tells if the node is mixed."""
-        self._seen = np.union1d(self._seen, nodes)
-        places = np.flatnonzero(self.tree.left[nodes] != LEAF)
-        if not places.size:
-            return places
-        tied = self.tree.tied(nodes[places])
-        share = view.shares(tied).resp
+    def _lacking(self, view: View, nodes: Array, n: Array, share: Array) -> Array:
+        """Which nodes stand badly for their rows: those, one by one, would gain too much. Where a component has hardly
+        more than one node, only this tells if the node is mixed."""
+        if not nodes.size:
+            return np.zeros(0, bool)
+        most = _GLANCE if self.growing else _SAMPLE
+        if not self.growing:
+            self._seen = np.union1d(self._seen, nodes)
 
         def of_chunk(part: slice) -> Array:
-            return self._apart(view, nodes[places[part]], share[:, part])
+            return self._apart(view, nodes[part], share[:, part], most)
 
-        gains = np.concatenate(list(in_order(of_chunk, _chunks(tied.n))))
+        gains = np.concatenate(list(in_order(of_chunk, _chunks(np.minimum(n, most)))))
         # of a light component even a small node is a large part, and may be all that it was made for
         weight = self.total * np.exp(view.log_weight)[share.argmax(axis=0)]
-        return places[gains > self._worth(tied.n, _LIGHTER * weight)]
+        return gains > self._worth(n, _LIGHTER * weight)
 
-    def _apart(self, view: View, nodes: Array, share: Array) -> Array:
+    def _apart(self, view: View, nodes: Array, share: Array, most: int) -> Array:
         """What the rows of nodes would gain by shares of their own: the mean divergence of the node's from theirs."""
-        rows, first = self.tree.sample(nodes, _SAMPLE)
-        return make_runner(view.form, 0, rows).apart(rows, first, view.log_weight, np.ascontiguousarray(share))
+        rows, first = self.tree.sample(nodes, most)
+        return view.runner(rows).apart(rows, first, view.log_weight, np.ascontiguousarray(share))
 
     def _worth(self, n: Array, total: Any = None) -> Array:
         """Nats per row that the split of nodes must gain: small nodes more, as all of them together matter little."""
@@ -261,7 +274,7 @@ class TreeNodes:
 
 def _chunks(n: Array) -> list[slice]:
     """Nodes to be looked at together: about as many rows each."""
-    passed = np.cumsum(np.minimum(n, _SAMPLE)) // (16 * _SAMPLE)
+    passed = np.cumsum(n) // _TOGETHER
     edges = [0, *(np.flatnonzero(np.diff(passed)) + 1).tolist(), n.size]
     return [slice(a, b) for a, b in pairwise(edges)]
 

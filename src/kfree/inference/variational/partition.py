@@ -16,6 +16,15 @@ class Ray(NamedTuple):
     centre: Array  # (D,)
 
 
+class Part(NamedTuple):
+    """The rows of a component."""
+
+    names: Array  # what the partition calls them
+    rows: Tied
+    share: Array  # (R,) of the component in them
+    token: Any = None  # stands for what was refined to get them
+
+
 class Partition(Protocol):
     """Tied rows that may be refined and coarsened between updates."""
 
@@ -32,10 +41,12 @@ class Partition(Protocol):
     def ways(self) -> float:
         """Children a split may have at present."""
 
-    def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
-        """The rows on which a split along a ray is tried, given those of the component: rows ``index`` (ascending) of
-        the table, copied in ``part``, and the component's share in them. Returns rows, shares, and a token that
-        stands for what was refined; the partition itself stays as it is."""
+    def part(self, index: Array, share: Array) -> Part:
+        """Rows ``index`` (ascending) of the table, in which a component has this share."""
+
+    def refined(self, part: Part, ray: Ray) -> Part:
+        """The rows on which a split along a ray is tried, in place of those of the component; the same part if there is
+        nothing to refine. The partition itself stays as it is."""
 
     def keep(self, token: Any) -> None:
         """Refine the partition itself as it was for the split that gave the token."""
@@ -61,9 +72,13 @@ class SingleRows:
     def __init__(self, tied: Tied):
         self.tied = self.rows = tied
 
-    def refined(self, index: Array, part: Tied, share: Array, ray: Ray) -> tuple[Tied, Array, Any]:
+    def part(self, index: Array, share: Array) -> Part:
+        """Some of the rows."""
+        return Part(index, self.tied.take(index), share)
+
+    def refined(self, part: Part, ray: Ray) -> Part:
         """Rows of a table cannot be refined."""
-        return part, share, None
+        return part
 
     def keep(self, token: Any) -> None:
         """There is nothing to keep."""

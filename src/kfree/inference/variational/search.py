@@ -27,9 +27,6 @@ _KEPT = 0.5
 _SOON = 3
 # A split that has further to fall than this many times its last step is given up.
 _HOPELESS = 50
-# A split that brings back less than this share of what a component costs (its divergence from the prior) on coarse
-# rows will not pay on finer ones, either.
-_CLEAR = 0.5
 # A proposal is good as long as the weight of its component has changed by no more than this share.
 _STALE = 0.01
 
@@ -143,10 +140,7 @@ class _Search:
             self.trace += self._settled[1:]
         converged = self._prune(converged)
         # clear verdicts stand; what was tried and failed is tried again
-        state = self.state
-        price = dict(zip(state.names.tolist(), self.setting.divergence(state.mixture.params)))
-        least = {name: -_CLEAR * price.get(name, np.inf) for name in self.known}
-        self.known = {name: known for name, known in self.known.items() if -np.inf < known.gain < least[name]}
+        self.known = {name: known for name, known in self.known.items() if known.hopeless}
         return converged
 
     def _prune(self, converged: bool) -> bool:

@@ -9,8 +9,9 @@ from kfree.families import Array
 from kfree.families.conjugate import join, take
 from kfree.families.conjugate.full import FullGaussian
 from kfree.inference.variational import quick
+from kfree.inference.variational.forms import make_runner
 from kfree.inference.variational.mixture import EMPTY, Mixture, Setting, View, arranged
-from kfree.inference.variational.partition import Partition, Ray
+from kfree.inference.variational.partition import Part, Partition, Ray
 from kfree.inference.variational.sweep import Swept, members, soften_all, sums_of, sweep
 from kfree.kernels import kernels
 from kfree.rows import Tied
@@ -20,6 +21,11 @@ from kfree.structures import by_size
 _PART = 1e-3
 # Updates of the children before a split is judged.
 _UPDATES = 10
+# A split that brings back less than this share of what a component costs (its divergence from the prior) on coarse
+# rows will not pay on finer ones, either.
+_CLEAR = 0.5
+# Times that rows are refined for a split in doubt.
+_CLOSER = 4
 # Products until the leading direction is taken as found.
 _PRODUCTS = 30
 
@@ -32,6 +38,7 @@ class Proposal(NamedTuple):
     params: Any = None  # record of the children
     sizes: Any = None  # weights of the children
     token: Any = None  # what the partition was refined by
+    hopeless: bool = False  # whether it would not pay on finer rows, either
 
 
 def propose(
@@ -45,7 +52,7 @@ def propose(
     most: float = np.inf,
 ) -> list[Proposal]:
     """Try to split each of the wanted components into at most ``most``, so that the free energy falls by ``enough``."""
-    found = members(partition.tied, view.form, view.log_weight, wanted, _PART)
+    found = members(partition.tied, view.runner(partition.tied), view.log_weight, wanted, _PART)
     proposals = []
     for c, (index, share) in zip(wanted, found):
         sizes = np.append(swept.sums.mass, swept.tail)
@@ -72,22 +79,36 @@ class _Parent(NamedTuple):
     most: float  # children it may have
 
     def split(self, partition: Partition, index: Array, share: Array) -> Proposal:
-        """In two; and where that does not pay, in three or four."""
-        nothing = Proposal(-np.inf, self.mass)
+        """On rows refined along its leading direction, and again as long as these leave a doubt."""
+        part = partition.part(index, share)
         if index.size == 0:
-            return nothing
-        part = partition.tied.take(index)
-        ray = find_ray(self.setting, self.params, part, part.n * share)
-        part, share, token = partition.refined(index, part, share, ray)
-        part = part._replace(n=part.n * share)
-        halves = self._halves(part, self.params, np.ones(part.size), ray)
+            return Proposal(-np.inf, self.mass)
+        ray = find_ray(self.setting, self.params, part.rows, part.rows.n * share)
+        price = float(self.setting.divergence(self.params)[0])
+        best = None
+        for _ in range(_CLOSER):
+            finer = partition.refined(part, ray)
+            if best is not None and finer is part:
+                break
+            part = finer
+            best = self._tried(part, ray, -_CLEAR * price)
+            if best.hopeless or best.gain > self.enough:
+                break
+        assert best is not None
+        return best
+
+    def _tried(self, part: Part, ray: Ray, hopeless: float) -> Proposal:
+        """In two; and where that does not pay, in three or four."""
+        rows = part.rows._replace(n=part.rows.n * part.share)
+        halves = self._halves(rows, self.params, np.ones(rows.size), ray)
         if halves is None:
-            return nothing
-        one = self.as_one(part)
-        best = self.update(part, halves, one.cost)
+            return Proposal(-np.inf, self.mass)
+        one = self.as_one(rows)
+        best = self.update(rows, halves, one.cost)
         if one.cost - best.cost <= self.enough and self.most > 2:
-            best = self._deeper(part, best, one.cost)
-        return Proposal(one.cost - best.cost, self.mass, best.params, best.sizes, token)
+            best = self._deeper(rows, best, one.cost)
+        gain = one.cost - best.cost
+        return Proposal(gain, self.mass, best.params, best.sizes, part.token, gain < hopeless)
 
     def _halves(self, part: Tied, params: Any, share: Array, ray: Ray) -> Array | None:
         """Shares (2, R) of the two sides of a component's centre; None if one is empty."""
@@ -97,7 +118,7 @@ class _Parent(NamedTuple):
 
     def _deeper(self, part: Tied, pair: _Children, whole: float) -> _Children:
         """Children split once more, if that is better: three or four may pay where two do not."""
-        resp = soften_all(part, self.setting.form(pair.params), pair.log_weight).resp
+        resp = soften_all(part, make_runner(self.setting.form(pair.params), 2, part), pair.log_weight).resp
         split: list[Array] = []
         for k in range(2):
             params, weight = take(pair.params, [k]), part.n * resp[k]
@@ -152,7 +173,7 @@ class _Parent(NamedTuple):
             sticks = setting.weights.posterior(sizes)
             expected = setting.weights.expected_log(sticks)
             log_weight = expected[np.argsort(order)[-K:]]
-            swept = sweep(part, setting.form(params), log_weight, K)
+            swept = sweep(part, make_runner(setting.form(params), K, part), log_weight)
             held = float(sizes @ expected - sums.mass @ log_weight)
             own = float(setting.divergence(params).sum())
             cost = setting.weights.divergence(sticks) + own - swept.evidence - held

@@ -6,7 +6,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.families.conjugate import Form, Sums
-from kfree.inference.variational.forms import Shares, make_runner
+from kfree.inference.variational.forms import Runner, Shares, make_runner
 from kfree.rows import Tied
 
 
@@ -18,10 +18,8 @@ class Swept(NamedTuple):
     evidence: float  # sum over rows of n logsumexp(W), log h included
 
 
-def sweep(tied: Tied, form: Form, log_weight: Array, free: int) -> Swept:
-    """Sums under q(z) = softmax(W), ``W = E[log p] + log_weight``, for the first ``free`` components."""
-    runner = make_runner(form, free, tied)
-
+def sweep(tied: Tied, runner: Runner, log_weight: Array) -> Swept:
+    """Sums under q(z) = softmax(W), ``W = E[log p] + log_weight``, for the free components."""
     total, tail, evidence = None, 0.0, 0.0
     for parts, part_tail, part_evidence in tied.each(lambda span: runner.sweep(tied, span, log_weight), runner.K):
         total = parts if total is None else tuple(a + b for a, b in zip(total, parts))
@@ -40,16 +38,14 @@ def sums_of(tied: Tied, form: Form, resp: Array) -> Sums:
     return runner.result(total)
 
 
-def log_joint(tied: Tied, form: Form, log_weight: Array) -> Array:
+def log_joint(tied: Tied, runner: Runner, log_weight: Array) -> Array:
     """W without log h of all rows, (R, K): for tables whose rows are few."""
-    runner = make_runner(form, 0, tied)
     parts = tied.each(lambda span: runner.scores(tied, span) + log_weight, runner.K)
     return np.concatenate(list(parts))
 
 
-def evidence(tied: Tied, form: Form, log_weight: Array) -> float:
+def evidence(tied: Tied, runner: Runner, log_weight: Array) -> float:
     """Sum over rows of n logsumexp(W), log h included."""
-    runner = make_runner(form, 0, tied)
 
     def of_span(span: slice) -> float:
         return float(tied.n[span] @ runner.shares(tied, span, log_weight).lse)
@@ -57,9 +53,8 @@ def evidence(tied: Tied, form: Form, log_weight: Array) -> float:
     return sum(tied.each(of_span, runner.K)) + tied.base
 
 
-def members(tied: Tied, form: Form, log_weight: Array, wanted: Array, least: float) -> list[tuple[Array, Array]]:
+def members(tied: Tied, runner: Runner, log_weight: Array, wanted: Array, least: float) -> list[tuple[Array, Array]]:
     """For each wanted component the rows (ascending) in which its share exceeds ``least``, and that share."""
-    runner = make_runner(form, 0, tied)
 
     def of_span(span: slice) -> list[tuple[Array, Array]]:
         resp = runner.shares(tied, span, log_weight).resp[wanted]
@@ -73,9 +68,8 @@ def members(tied: Tied, form: Form, log_weight: Array, wanted: Array, least: flo
     ]
 
 
-def assign(tied: Tied, form: Form, log_weight: Array) -> tuple[Array, Array]:
+def assign(tied: Tied, runner: Runner, log_weight: Array) -> tuple[Array, Array]:
     """Likeliest of the components but the last (the tail) of each row, and logsumexp(W) without log h."""
-    runner = make_runner(form, 0, tied)
     labels, lse = np.empty(tied.size, np.intp), np.empty(tied.size)
 
     def of_span(span: slice) -> None:
@@ -86,13 +80,7 @@ def assign(tied: Tied, form: Form, log_weight: Array) -> tuple[Array, Array]:
     return labels, lse
 
 
-def shares(tied: Tied, form: Form, log_weight: Array) -> Array:
-    """Responsibilities of all rows, (R, K)."""
-    return soften_all(tied, form, log_weight).resp.T
-
-
-def soften_all(tied: Tied, form: Form, log_weight: Array) -> Shares:
+def soften_all(tied: Tied, runner: Runner, log_weight: Array) -> Shares:
     """Responsibilities of all rows, and logs of the sums they are shares of, without log h."""
-    runner = make_runner(form, 0, tied)
     parts = list(tied.each(lambda span: runner.shares(tied, span, log_weight), runner.K))
     return parts[0] if len(parts) == 1 else Shares(*(np.concatenate(part, axis=-1) for part in zip(*parts)))

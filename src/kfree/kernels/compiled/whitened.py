@@ -148,23 +148,26 @@ def gains_apart(rows, n, first, lower, centre, height, share, gains):  # noqa: D
     matrices, means, heights = _padded(lower, centre, height)
     block, gap, scores, least, top, total, alive = _room(K, means.shape[1])
     directions, shift, known = np.zeros((heights.shape[0], means.shape[1])), np.zeros(heights.shape[0]), -1
-    wanted = np.empty(K, np.bool_)
+    wanted, likeliest = np.empty(K, np.bool_), np.zeros(gains.shape[0], np.int64)
     for t in range(gains.shape[0]):
-        likeliest, constant, value, weight = 0, 0.0, 0.0, 0.0
+        for k in range(1, K - 1):
+            if share[k, t] > share[likeliest[t], t]:
+                likeliest[t] = k
+    # one component after the other, as directions point away from it
+    for t in np.argsort(likeliest, kind="mergesort"):
+        constant, value, weight = 0.0, 0.0, 0.0
         for k in range(K):
             wanted[k] = share[k, t] > 0.0
             if wanted[k]:
                 constant += share[k, t] * np.log(share[k, t])
-            if share[k, t] > share[likeliest, t] and k < K - 1:
-                likeliest = k
-        if likeliest != known:
-            _point_to(likeliest, means, matrices, directions[:K], shift[:K])
-            known = likeliest
+        if likeliest[t] != known:
+            known = likeliest[t]
+            _point_to(known, means, matrices, directions[:K], shift[:K])
         for start in range(first[t], first[t + 1], LANES):
             m = min(LANES, first[t + 1] - start)
             _load(rows, start, first[t + 1], block)
             _score_all(
-                block, means, matrices, heights, likeliest, wanted, directions, shift, gap, least, top, scores, alive
+                block, means, matrices, heights, known, wanted, directions, shift, gap, least, top, scores, alive
             )
             _add_up(scores, alive, top, total)
             for i in range(m):
