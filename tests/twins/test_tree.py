@@ -323,6 +323,23 @@ def test_sums_and_units_of_rows(seed, n, dtype, p):
     assert results[0][0] == np.abs(X).max()
 
 
+@given(seed=st.integers(0, 99), most=st.integers(1, 30), weighted=st.booleans())
+def test_samples_of_slices(seed, most, weighted):
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 6, size=60) * rng.choice([0.25, 1.0, 3.0]) if weighted else np.empty(0)
+    start = np.sort(rng.choice(59, size=5, replace=False))
+    stop = np.append(start[1:], 60)
+    total = np.array([(weight[a:b].sum() if weighted else b - a) for a, b in zip(start, stop)], float)
+    first = np.concatenate([[0], np.cumsum(np.where(total > most, most, stop - start))])
+    results = []
+    for module in (compiled, reference):
+        chosen, n = np.empty(first[-1], np.intp), np.empty(first[-1])
+        module.sample_rows(weight, start, stop, total, first, most, chosen, n)
+        results.append((chosen, n))
+    for fast, plain in zip(*results):
+        assert (fast == plain).all()
+
+
 @pytest.mark.parametrize("most", [20, 1000])
 def test_samples_of_nodes_stand_for_their_rows(most):
     rng = np.random.default_rng(11)

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from kfree.families.conjugate import CONJUGATE, Facts, Sums, Whitened, join
-from kfree.inference.variational import forms, quick
+from kfree.families.conjugate import CONJUGATE, Facts, Sums, join
+from kfree.inference.variational import quick
 from kfree.inference.variational.mixture import Mixture, Setting
 from kfree.kernels import compiled, reference
-from kfree.rows import Tied
 from kfree.structures import StickBreaking
 
 SEEDS = st.integers(0, 10**6)
@@ -141,14 +140,13 @@ def test_nodes_are_shared(seed, R, K, D):
     _, mean, second = table(rng, R, D)
     root, centre = np.triu(rng.normal(size=(K, D, D))), rng.normal(size=(K, D)) * 4
     offset, log_weight = rng.normal(size=K), rng.normal(size=K)
-    results = []
+    results, ways_of = [], []
     for module in BOTH:
         lower, half = np.empty((K, D, D)), np.empty((K, second.shape[1]))
         module.half_precisions(root, lower, half)
-        # as its runner does it: with directions that tell components apart where there are many nodes
-        tied = Tied(np.ones(4 * D), np.zeros((4 * D, D)), np.zeros((4 * D, second.shape[1])), np.zeros(4 * D))
-        pointed = forms.make_runner(Whitened(root, centre, offset), K, tied)._ways(tied.size)
-        assert pointed[0].shape == (K, K, D)
+        pointed = np.empty((K, K, D)), np.empty((K, K))
+        module.tell_apart(lower, centre, *pointed)
+        ways_of.append(pointed)
         for ways in ((np.empty((0, 0, 0)), np.empty((0, 0))), pointed):
             resp, lse = np.empty((K, R)), np.empty(R)
             module.node_shares(mean, second, lower, half, centre, offset, log_weight, *ways, resp, lse)
@@ -156,6 +154,11 @@ def test_nodes_are_shared(seed, R, K, D):
     for found in results[:-1]:
         for one, two in zip(found, results[-1]):
             assert_allclose(one, two, rtol=1e-9, atol=1e-12)
+    for one, two in zip(*ways_of):
+        assert_allclose(one, two, rtol=1e-9, atol=1e-9)
+    for (directions, shift), row in ((ways, row) for ways in ways_of for row in mean):
+        along = np.einsum("jkd,jd->jk", directions, row - centre) + shift
+        assert (along <= np.linalg.norm(np.einsum("kd,kde->ke", row - centre, root), axis=1) + 1e-9).all()
 
 
 @given(seed=SEEDS, K=st.integers(1, 3), D=COLUMNS, updates=st.sampled_from([1, 3, 10]))

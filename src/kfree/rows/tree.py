@@ -4,7 +4,6 @@ Nodes are split only when asked for. Dense rows are permuted as nodes are split,
 What a node stands for does not depend on when it was split, nor on the number of threads.
 """
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,29 +62,16 @@ class DenseTable:
 
     def part(self, nodes: Part, cut: Array, axes: bool) -> Born:
         """Part the rows of nodes; fills ``cut`` where it is negative."""
-        if self.shape == "full" and not axes and (nodes.stop - nodes.start).max() <= _PIECE:
-            return self._at_once(nodes, cut)
         if (cut < 0).any():
             self._halve(nodes, cut, axes)
         return _born(self, nodes, cut)
 
-    def _at_once(self, nodes: Part, cut: Array) -> Born:
-        """All that is to be done for a few rows, in one call."""
-        assert nodes.second is not None
-        size = 2 * cut.shape[0]
-        found = (
-            np.empty(size, np.intp), np.empty(size, np.intp), np.empty(size), np.empty((size, self.p)),
-            np.empty(size), np.empty((size, nodes.second.shape[1])),
-        )  # fmt: skip
-        alike = np.empty(size, bool)
-        rows = (self.X, self.weight, self.log_h, self.order)
+    def part_at_once(self, nodes: Array, first: int, fields: Part, left: Array, parent: Array) -> int:
+        """All that is to be done for nodes of few rows, with full covariances, in one call: their children are written
+        from place ``first`` on. How many there are."""
+        rows = (self.X, self.weight, self.log_h, self.level, self.order)
         limits = (_TIE, min(8, _STEPS // self.p), _STEPS, _SETTLED)
-        count = kernels().part_nodes(
-            *rows, nodes.start, nodes.stop, nodes.mean, nodes.second, *limits, cut, *found, alike
-        )
-        start, stop, n, mean, log_h, second = (field[:count] for field in found)
-        children = Part(start, stop, n, mean, log_h + self.level, second)
-        return Born(np.flatnonzero(cut < nodes.stop), children, alike[:count])
+        return int(kernels().part_nodes(*rows, nodes, first, (UNSPLIT, LEAF), *limits, *fields, left, parent))
 
     def _halve(self, part: Part, cut: Array, axes: bool) -> None:
         direction, spread = self._directions(part, axes)
@@ -291,21 +277,10 @@ class Tree:
         """The rows of nodes without log h, or of those with many rows ``most`` at even steps of their weight; and where
         the rows of each node begin, and end. Dense rows only."""
         assert isinstance(self.table, DenseTable)
-        (start, stop), total, weight = self.bounds(nodes), self._nodes.n[nodes], self.table.weight
-        count = np.where(total > most, most, stop - start)
-        first = np.concatenate([[0], np.cumsum(count)])
-        step = np.where(total > most, total / most, 1.0)
-        place = np.arange(first[-1]) - np.repeat(first[:-1], count)
-        steps = ((place + 0.5) * np.repeat(step, count)).astype(np.intp)  # of single weights: rows
-        n = np.repeat(step, count)
-        if weight.size:
-            for t, (a, b) in enumerate(pairwise(first)):
-                own = weight[start[t] : stop[t]]
-                if total[t] > most:
-                    steps[a:b] = np.searchsorted(np.cumsum(own), (place[a:b] + 0.5) * step[t], side="right")
-                else:
-                    n[a:b] = own
-        chosen = np.minimum(np.repeat(start, count) + steps, np.repeat(stop, count) - 1)
+        (start, stop), total = self.bounds(nodes), self._nodes.n[nodes]
+        first = np.concatenate([[0], np.cumsum(np.where(total > most, most, stop - start))])
+        chosen, n = np.empty(first[-1], np.intp), np.empty(first[-1])
+        kernels().sample_rows(self.table.weight, start, stop, total, first, most, chosen, n)
         return Tied(n, self.table.X[chosen], None, np.zeros(n.size)), first
 
     def split(self, nodes: Array) -> Array:
@@ -314,9 +289,13 @@ class Tree:
         if self.max_nodes is not None:
             new = new[: max(0, self.max_nodes - self.count) // 2]
         if new.size:
-            chunks = self._chunks(new)
-            for some, born in zip(chunks, list(in_order(self._parted, chunks))):
-                self._append(some, born)
+            self._reserve(self.count + 2 * new.size)
+            chunks, room = self._chunks(new), self.count
+            places = [room := room + 2 * some.size for some in chunks]
+            tasks = [(some, end - 2 * some.size) for some, end in zip(chunks, places)]
+            born = list(in_order(lambda task: self._parted(*task), tasks))
+            # where nodes of a chunk do not come apart, numbers are left out
+            self.count = tasks[-1][1] + born[-1]
         return self.left[nodes] >= 0
 
     def _chunks(self, nodes: Array) -> list[Array]:
@@ -325,11 +304,16 @@ class Tree:
         work = np.cumsum((stop - start) * self.table.p) // _ENTRIES
         return [nodes] if work[-1] == 0 else np.split(nodes, np.flatnonzero(np.diff(work)) + 1)
 
-    def _parted(self, nodes: Array) -> Born:
+    def _parted(self, nodes: Array, first: int) -> int:
+        """Give children to nodes, if they come apart, from place ``first`` on; how many."""
         start, stop, n, mean, log_h, second = self._nodes
+        table, slices = self.table, (start[nodes], stop[nodes])
+        few = (slices[1] - slices[0]).max() <= _PIECE
+        if few and isinstance(table, DenseTable) and table.shape == "full" and self._slices is None:
+            return table.part_at_once(nodes, first, self._nodes, self.left, self.parent)
         own = None if second is None else second[nodes]
-        part = Part(start[nodes], stop[nodes], n[nodes], mean[nodes], log_h[nodes], own)
-        return self.table.part(part, self._cuts(nodes), self._slices is not None)
+        part = Part(*slices, n[nodes], mean[nodes], log_h[nodes], own)
+        return self._write(nodes, first, table.part(part, self._cuts(nodes), self._slices is not None))
 
     def _cuts(self, nodes: Array) -> Array:
         """Where the given slices part nodes, -1 below them."""
@@ -340,22 +324,21 @@ class Tree:
             cut[given] = self._slices.stop[child[given]]
         return cut
 
-    def _append(self, nodes: Array, born: Born) -> None:
+    def _write(self, nodes: Array, first: int, born: Born) -> int:
         """Number the children of nodes; those without are leaves."""
-        parents, first, size = nodes[born.apart], self.count, born.alike.shape[0]
-        self._reserve(first + size)
+        parents, stop = nodes[born.apart], first + born.alike.size
         for field, values in zip(self._nodes, born.children):
             if field is not None:
-                field[first : first + size] = values
-        self.left[first : first + size] = np.where(born.alike, LEAF, UNSPLIT)
+                field[first:stop] = values
+        self.left[first:stop] = np.where(born.alike, LEAF, UNSPLIT)
         self.left[nodes] = LEAF
-        self.left[parents] = first + 2 * np.arange(parents.shape[0])
-        self.parent[first : first + size] = np.repeat(parents, 2)
+        self.left[parents] = np.arange(first, stop, 2)
+        self.parent[first:stop] = np.repeat(parents, 2)
         if self._slices is not None:
             child = 2 * np.repeat(self._ready[parents], 2) + np.tile([1, 2], parents.shape[0])
             limit = self._slices.stop.shape[0]
-            self._ready[first : first + size] = np.where((child > 0) & (child < limit), child, -1)
-        self.count += size
+            self._ready[first:stop] = np.where((child > 0) & (child < limit), child, -1)
+        return stop - first
 
     def _reserve(self, size: int) -> None:
         """Make room for so many nodes, and as many again as there are."""

@@ -257,14 +257,9 @@ class _Nodes(_OfNodes):
 
     @cached_property
     def _directions(self) -> tuple[Array, Array]:
-        """The direction, in whitened coordinates of component k, in which rows of component j are far from it: along
-        it the distance of a row from k is ``<directions[j, k], row - mean[j]> + shift[j, k]``, and never more than it
-        is."""
-        root, mean, _ = self.form
-        gap = (mean - mean[:, None]) @ root  # k, j
-        shift = np.sqrt(np.einsum("kjd,kjd->kj", gap, gap))
-        gap /= np.where(shift > 0, shift, 1.0)[:, :, None]
-        return np.ascontiguousarray((gap @ self._halves[0]).transpose(1, 0, 2)), np.ascontiguousarray(shift.T)
+        directions, shift = np.empty((self.K, self.K, self.p)), np.empty((self.K, self.K))
+        kernels().tell_apart(self._halves[0], self.form.mean, directions, shift)
+        return directions, shift
 
     def scores(self, tied: Tied, span: slice) -> Array:
         assert tied.second is not None

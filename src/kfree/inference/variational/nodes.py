@@ -100,26 +100,35 @@ class TreeNodes:
         names = index if self.fixed else self.nodes[index]
         return Part(names, self.tied.take(index), share, None if self.fixed else names[:0])
 
-    def refined(self, part: Part, ray: Ray) -> Part:
+    def refined(self, parts: list[Part], rays: list[Ray]) -> list[Part]:
         """Half of the nodes that are mostly the component's, those widest along the ray, give way to their children."""
         if self.fixed:
-            return part
-        nodes, rows, share, token = part
-        own = np.flatnonzero((share > 0.5) & (self.tree.left[nodes] != LEAF))
-        width = (rows.n * _along(rows, ray.direction))[own]
+            return parts
+        widest = [self._widest(part, ray) for part, ray in zip(parts, rays)]
+        self.tree.split(np.unique(np.concatenate([part.names[w] for part, w in zip(parts, widest)])))
+        return [self._with_children(part, w) for part, w in zip(parts, widest)]
+
+    def _widest(self, part: Part, ray: Ray) -> Array:
+        """Positions of half of the nodes that are mostly the component's: the widest along a ray."""
+        own = np.flatnonzero((part.share > 0.5) & (self.tree.left[part.names] != LEAF))
+        width = (part.rows.n * _along(part.rows, ray.direction))[own]
         # rounded: the order of equal widths must not hang on the order of summation
         width = np.round(np.log(np.maximum(width, np.finfo(float).tiny)), 9)
-        widest = own[np.argsort(-width, kind="stable")[: (own.size + 1) // 2]]
-        widest = widest[self.tree.split(nodes[widest])]
-        if not widest.size:
+        return own[np.argsort(-width, kind="stable")[: (own.size + 1) // 2]]
+
+    def _with_children(self, part: Part, some: Array) -> Part:
+        """A part with the children of some nodes, where they have any, in their place."""
+        nodes, rows, share, token = part
+        some = some[self.tree.left[nodes[some]] >= 0]
+        if not some.size:
             return part
-        left = self.tree.left[nodes[widest]]
-        kept, children = np.delete(np.arange(nodes.size), widest), np.concatenate([left, left + 1])
+        left = self.tree.left[nodes[some]]
+        kept, children = np.delete(np.arange(nodes.size), some), np.concatenate([left, left + 1])
         return Part(
             np.concatenate([nodes[kept], children]),
             _joined(rows.take(kept), self.tree.tied(children)),
-            np.concatenate([share[kept], np.tile(share[widest], 2)]),
-            np.concatenate([token, nodes[widest]]),
+            np.concatenate([share[kept], np.tile(share[some], 2)]),
+            np.concatenate([token, nodes[some]]),
         )
 
     def keep(self, token: Any) -> None:
@@ -250,26 +259,35 @@ class TreeNodes:
     def coarsen(self, view: View) -> None:
         """Join siblings that lose next to nothing by it, again and again."""
         self._seen = self._seen[:0]
-        while not self.fixed and self.growing:
-            first = np.flatnonzero(self.tree.parent[self.nodes[:-1]] == self.tree.parent[self.nodes[1:]])
-            first = first[self._joinable(view, first)]
+        if self.fixed or not self.growing:
+            return
+        nodes, value = self.nodes, self.tied.n * view.shares(self.tied).lse
+        apart = np.zeros(nodes.size, bool)  # whether the pair that begins here must not be joined
+        while True:
+            above = self.tree.parent[nodes]
+            first = np.flatnonzero((above[:-1] == above[1:]) & ~apart[:-1])
             if not first.size:
-                return
-            joined = self.tree.parent[self.nodes[first]]
-            self.nodes = np.sort(np.append(np.delete(self.nodes, np.append(first, first + 1)), joined))
+                break
+            joined, their = self._joined(view, above[first], value[first] + value[first + 1])
+            apart[first[~joined]] = True
+            first = first[joined]
+            rest = np.delete(np.arange(nodes.size), np.append(first, first + 1))
+            nodes = np.append(nodes[rest], above[first])
+            order = np.argsort(nodes)
+            nodes, value = nodes[order], np.append(value[rest], their[joined])[order]
+            apart = np.append(apart[rest], np.zeros(first.size, bool))[order]
+        if nodes.size < self.nodes.size:
+            self.nodes = nodes
             self._gather()
 
-    def _joinable(self, view: View, first: Array) -> Array:
-        """Which of the pairs of siblings (positions of the first) may be joined."""
-        if not first.size:
-            return np.zeros(0, bool)
-        parents = self.tree.tied(self.tree.parent[self.nodes[first]])
-        found, below = view.shares(parents), view.shares(self.tied).lse
-        together = self.tied.n[first] * below[first] + self.tied.n[first + 1] * below[first + 1]
-        cheap = together / parents.n - found.lse < 0.1 * self.rule.gain
-        if isinstance(view.form, Linear):
-            return cheap
-        return cheap & (self._misfits(view, found, parents.n, self.rule.misfit - 1) <= 0)
+    def _joined(self, view: View, parents: Array, together: Array) -> tuple[Array, Array]:
+        """Which pairs of siblings may be joined, given what they add to the evidence; and what their parents would."""
+        tied = self.tree.tied(parents)
+        found = view.shares(tied)
+        cheap = together / tied.n - found.lse < 0.1 * self.rule.gain
+        if not isinstance(view.form, Linear):
+            cheap &= self._misfits(view, found, tied.n, self.rule.misfit - 1) <= 0
+        return cheap, tied.n * found.lse
 
 
 def _chunks(n: Array) -> list[slice]:

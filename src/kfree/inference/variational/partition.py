@@ -44,9 +44,9 @@ class Partition(Protocol):
     def part(self, index: Array, share: Array) -> Part:
         """Rows ``index`` (ascending) of the table, in which a component has this share."""
 
-    def refined(self, part: Part, ray: Ray) -> Part:
-        """The rows on which a split along a ray is tried, in place of those of the component; the same part if there is
-        nothing to refine. The partition itself stays as it is."""
+    def refined(self, parts: list[Part], rays: list[Ray]) -> list[Part]:
+        """The rows on which splits along rays are tried, in place of those of the components; the same part where there
+        is nothing to refine. The partition itself stays as it is."""
 
     def keep(self, token: Any) -> None:
         """Refine the partition itself as it was for the split that gave the token."""
@@ -76,9 +76,9 @@ class SingleRows:
         """Some of the rows."""
         return Part(index, self.tied.take(index), share)
 
-    def refined(self, part: Part, ray: Ray) -> Part:
+    def refined(self, parts: list[Part], rays: list[Ray]) -> list[Part]:
         """Rows of a table cannot be refined."""
-        return part
+        return parts
 
     def keep(self, token: Any) -> None:
         """There is nothing to keep."""

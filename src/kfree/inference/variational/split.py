@@ -40,6 +40,10 @@ class Proposal(NamedTuple):
     token: Any = None  # what the partition was refined by
     hopeless: bool = False  # whether it would not pay on finer rows, either
 
+    def in_doubt(self, enough: float) -> bool:
+        """Whether finer rows may tell more."""
+        return not self.hopeless and -np.inf < self.gain <= enough
+
 
 def propose(
     setting: Setting,
@@ -53,12 +57,32 @@ def propose(
 ) -> list[Proposal]:
     """Try to split each of the wanted components into at most ``most``, so that the free energy falls by ``enough``."""
     found = members(partition.tied, view.runner(partition.tied), view.log_weight, wanted, _PART)
-    proposals = []
-    for c, (index, share) in zip(wanted, found):
-        sizes = np.append(swept.sums.mass, swept.tail)
-        own = _Parent(setting, take(mixture.params, [c]), float(sizes[c]), np.delete(sizes, c), enough, most)
-        proposals.append(own.split(partition, index, share))
-    return proposals
+    some, sizes = take(mixture.params, wanted), np.append(swept.sums.mass, swept.tail)
+    prices = setting.divergence(some)
+    parents = [
+        _Parent(setting, take(some, [k]), float(sizes[c]), float(prices[k]), np.delete(sizes, c), enough, most)
+        for k, c in enumerate(wanted)
+    ]
+    # single rows of all components would be a copy of the table: there it is one after the other
+    groups = [[k] for k in range(len(wanted))] if partition.fixed else [list(range(len(wanted)))]
+    return [best for ks in groups for best in _try_all(partition, [parents[k] for k in ks], [found[k] for k in ks])]
+
+
+def _try_all(partition: Partition, parents: list["_Parent"], found: list[tuple[Array, Array]]) -> list[Proposal]:
+    """Splits on rows refined along leading directions, and again as long as these leave a doubt."""
+    parts = [partition.part(index, share) for index, share in found]
+    rays = find_rays(parents[0].setting, join([parent.params for parent in parents]), parts)
+    best = [Proposal(-np.inf, parent.mass) for parent in parents]
+    left = [k for k, part in enumerate(parts) if part.share.size]
+    for step in range(_CLOSER):
+        finer = partition.refined([parts[k] for k in left], [rays[k] for k in left]) if left else []
+        changed = [k for k, part in zip(left, finer) if step == 0 or part is not parts[k]]
+        for k, part in zip(left, finer):
+            parts[k] = part
+        for k in changed:
+            best[k] = parents[k].split(parts[k], rays[k])
+        left = [k for k in changed if best[k].in_doubt(parents[k].enough)]
+    return best
 
 
 class _Children(NamedTuple):
@@ -74,30 +98,12 @@ class _Parent(NamedTuple):
     setting: Setting
     params: Any  # record of one
     mass: float
+    price: float  # its divergence from the prior
     others: Array  # sizes of the other components, the tail's last
     enough: float
     most: float  # children it may have
 
-    def split(self, partition: Partition, index: Array, share: Array) -> Proposal:
-        """On rows refined along its leading direction, and again as long as these leave a doubt."""
-        part = partition.part(index, share)
-        if index.size == 0:
-            return Proposal(-np.inf, self.mass)
-        ray = find_ray(self.setting, self.params, part.rows, part.rows.n * share)
-        price = float(self.setting.divergence(self.params)[0])
-        best = None
-        for _ in range(_CLOSER):
-            finer = partition.refined(part, ray)
-            if best is not None and finer is part:
-                break
-            part = finer
-            best = self._tried(part, ray, -_CLEAR * price)
-            if best.hopeless or best.gain > self.enough:
-                break
-        assert best is not None
-        return best
-
-    def _tried(self, part: Part, ray: Ray, hopeless: float) -> Proposal:
+    def split(self, part: Part, ray: Ray) -> Proposal:
         """In two; and where that does not pay, in three or four."""
         rows = part.rows._replace(n=part.rows.n * part.share)
         halves = self._halves(rows, self.params, np.ones(rows.size), ray)
@@ -108,7 +114,7 @@ class _Parent(NamedTuple):
         if one.cost - best.cost <= self.enough and self.most > 2:
             best = self._deeper(rows, best, one.cost)
         gain = one.cost - best.cost
-        return Proposal(gain, self.mass, best.params, best.sizes, part.token, gain < hopeless)
+        return Proposal(gain, self.mass, best.params, best.sizes, part.token, gain < -_CLEAR * self.price)
 
     def _halves(self, part: Tied, params: Any, share: Array, ray: Ray) -> Array | None:
         """Shares (2, R) of the two sides of a component's centre; None if one is empty."""
@@ -119,12 +125,10 @@ class _Parent(NamedTuple):
     def _deeper(self, part: Tied, pair: _Children, whole: float) -> _Children:
         """Children split once more, if that is better: three or four may pay where two do not."""
         resp = soften_all(part, make_runner(self.setting.form(pair.params), 2, part), pair.log_weight).resp
+        rays = find_rays(self.setting, pair.params, [Part(np.zeros(0, np.intp), part, share) for share in resp])
         split: list[Array] = []
         for k in range(2):
-            params, weight = take(pair.params, [k]), part.n * resp[k]
-            halves = None
-            if weight.sum() > EMPTY:
-                halves = self._halves(part, params, resp[k], find_ray(self.setting, params, part, weight))
+            halves = self._halves(part, take(pair.params, [k]), resp[k], rays[k])
             split.append(resp[k : k + 1] if halves is None else halves)
         ways = [(split[0], split[1]), (split[0], resp[1:]), (resp[:1], split[1])]
         best = pair
@@ -200,14 +204,20 @@ def split_mixture(
     return split, np.concatenate([keep, np.full(sizes.size - keep.size, -1)])[order]
 
 
-def find_ray(setting: Setting, params: Any, part: Tied, weight: Array) -> Ray:
-    """The leading direction of a component's rows, which have these weights, and their centre."""
+def find_rays(setting: Setting, params: Any, parts: list[Part]) -> list[Ray]:
+    """The leading directions of components, given their rows, and their centres."""
     if isinstance(setting.family, FullGaussian):
-        vectors = np.linalg.eigh(params.scale[0])[1]
-        return Ray(vectors[:, -1], params.mean[0])
-    rows = setting.family.standardised(part.mean, setting.family.means(params)[0])
-    centre = np.asarray(rows.T @ weight).ravel() / weight.sum()
-    return Ray(_leading(rows, weight, centre, part.second), centre)
+        directions = np.linalg.eigh(params.scale)[1][:, :, -1]
+        return [Ray(*ray) for ray in zip(directions, params.mean)]
+    return [_find_ray(setting, take(params, [k]), part) for k, part in enumerate(parts)]
+
+
+def _find_ray(setting: Setting, params: Any, part: Part) -> Ray:
+    """The leading direction of a component's rows, and their centre."""
+    weight = part.rows.n * part.share
+    rows = setting.family.standardised(part.rows.mean, setting.family.means(params)[0])
+    centre = np.asarray(rows.T @ weight).ravel() / max(float(weight.sum()), EMPTY)
+    return Ray(_leading(rows, weight, centre, part.rows.second), centre)
 
 
 def project(setting: Setting, params: Any, part: Tied, ray: Ray) -> Array:

@@ -27,6 +27,7 @@ from kfree.kernels.compiled.nodes import (
     node_sums,
     share_nodes,
     sweep_nodes,
+    tell_apart,
     unpack,
 )
 from kfree.kernels.compiled.paper import paper_cells, paper_clusters
@@ -53,6 +54,7 @@ from kfree.kernels.compiled.tree import (
     mean_dense,
     part_nodes,
     place_rows,
+    sample_rows,
     second_diag,
     second_full,
     sum_rows,
@@ -131,6 +133,7 @@ __all__ = [
     "relabel",
     "rows_of_pairs",
     "run_features",
+    "sample_rows",
     "second_diag",
     "second_full",
     "seed_features",
@@ -148,6 +151,7 @@ __all__ = [
     "sweep_rows",
     "tally",
     "tally_dense",
+    "tell_apart",
     "three_least",
     "unpack",
     "unsettled",

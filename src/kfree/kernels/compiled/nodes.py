@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
+from kfree.kernels.compiled.whitened import point_to
 from kfree.kernels.compiled.wishart import best_sticks, stick_terms, wishart_divergence, wishart_form, wishart_posterior
 
 # exp of this is below 1e-16: nothing next to 1.
@@ -33,6 +34,12 @@ def half_precisions(root, lower, packed):  # noqa: D103
                 place += 1
             for e in range(D):
                 lower[k, e, d] = root[k, d, e]
+
+
+@njit(nogil=True, cache=True)
+def tell_apart(lower, centre, directions, shift):  # noqa: D103
+    for j in range(centre.shape[0]):
+        point_to(j, centre, lower, directions[j], shift[j])
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})

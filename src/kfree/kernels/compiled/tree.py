@@ -272,29 +272,56 @@ def leading_packed(second, squarings, steps, tolerance, direction):  # noqa: D10
 
 @njit(nogil=True, cache=True)
 def part_nodes(  # noqa: D103
-    X, weight, log_h, order, start, stop, mean, second, tie, squarings, steps, tolerance, cut,
-    child_start, child_stop, child_n, child_mean, child_log_h, child_second, alike,
+    X, weight, log_h, level, order, nodes, first, marks, tie, squarings, steps, tolerance,
+    start, stop, n, mean, own_log_h, second, left, parent,
 ):  # fmt: skip
-    T, p = mean.shape
-    direction, margin, centre, count = np.empty((T, p)), np.zeros(T), np.empty((2 * T, p)), 0
-    leading_packed(second, squarings, steps, tolerance, direction)
+    T, p, count = nodes.shape[0], X.shape[1], first
+    begin, end, cut, centre = start[nodes], stop[nodes], np.full(T, -1, np.int64), mean[nodes]
+    direction, margin, above = np.empty((T, p)), np.zeros(T), np.empty((2 * T, p))
+    leading_packed(second[nodes], squarings, steps, tolerance, direction)
     for t in range(T):
         place = 0
         for c in range(p):
-            margin[t] += second[t, place]
+            margin[t] += second[nodes[t], place]
             place += p - c
         margin[t] = tie * np.sqrt(margin[t])
-    halve_dense(X, weight, log_h, order, start, stop, mean, direction, margin, cut)
+    halve_dense(X, weight, log_h, order, begin, end, centre, direction, margin, cut)
     for t in range(T):
-        if cut[t] < stop[t]:
-            child_start[count], child_stop[count], centre[count] = start[t], cut[t], mean[t]
-            child_start[count + 1], child_stop[count + 1], centre[count + 1] = cut[t], stop[t], mean[t]
+        left[nodes[t]] = marks[1]
+        if cut[t] < end[t]:
+            left[nodes[t]] = count
+            for child in (count, count + 1):
+                parent[child], above[child - first] = nodes[t], centre[t]
+            start[count], stop[count], start[count + 1], stop[count + 1] = begin[t], cut[t], cut[t], end[t]
             count += 2
-    first, last = child_start[:count], child_stop[:count]
-    mean_dense(X, weight, log_h, first, last, centre, child_n, child_mean, child_log_h)
-    second_full(X, weight, first, last, child_n, child_mean, child_second)
-    alike_dense(X, first, last, alike)
-    return count
+    born, alike = slice(first, count), np.empty(count - first, np.bool_)
+    mean_dense(X, weight, log_h, start[born], stop[born], above, n[born], mean[born], own_log_h[born])
+    own_log_h[born] += level
+    second_full(X, weight, start[born], stop[born], n[born], mean[born], second[born])
+    alike_dense(X, start[born], stop[born], alike)
+    for t in range(count - first):
+        left[first + t] = marks[1] if alike[t] else marks[0]
+    return count - first
+
+
+@njit(nogil=True, cache=True)
+def sample_rows(weight, start, stop, total, first, most, chosen, n):  # noqa: D103
+    for t in range(start.shape[0]):
+        step = total[t] / most
+        if step <= 1.0:
+            for i in range(first[t + 1] - first[t]):
+                chosen[first[t] + i] = start[t] + i
+                n[first[t] + i] = weight[start[t] + i] if weight.shape[0] else 1.0
+            continue
+        row, passed = start[t], weight[start[t]] if weight.shape[0] else 1.0
+        for i in range(first[t + 1] - first[t]):
+            middle = (i + 0.5) * step
+            if not weight.shape[0]:
+                row = min(start[t] + int(middle), stop[t] - 1)
+            while weight.shape[0] and passed <= middle and row < stop[t] - 1:
+                row += 1
+                passed += weight[row]
+            chosen[first[t] + i], n[first[t] + i] = row, step
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})

@@ -35,8 +35,8 @@ def _load(rows, start, stop, block):
             block[d, i] = row[d]
 
 
-@njit(nogil=True, cache=True)
-def _point_to(j, centre, lower, directions, shift):
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def point_to(j, centre, lower, directions, shift):
     """The direction in which rows of component j are far from component k, in whitened coordinates of k: along it alone
     the distance from k of a row is ``<directions[k], row - centre[j]> + shift[k]``, and never more than it is."""
     K, D = centre.shape
@@ -51,8 +51,9 @@ def _point_to(j, centre, lower, directions, shift):
         shift[k], directions[k] = np.sqrt(total), 0.0
         if total > 0.0:
             for e in range(D):
+                along = gap[e] / shift[k]
                 for d in range(e + 1):
-                    directions[k, d] += lower[k, e, d] * gap[e] / shift[k]
+                    directions[k, d] += lower[k, e, d] * along
 
 
 @njit(nogil=True, cache=True)
@@ -125,7 +126,7 @@ def assign_rows(rows, lower, centre, height, labels, lse):  # noqa: D103
         _load(rows, start, n, block)
         first = likeliest[m - 1]  # neighbours may be alike
         if first == before and first != known:
-            _point_to(first, means, matrices, directions[:K], shift[:K])
+            point_to(first, means, matrices, directions[:K], shift[:K])
             known = first
         pointed = directions if first == known else directions[:0]
         before = first
@@ -162,7 +163,7 @@ def gains_apart(rows, n, first, lower, centre, height, share, gains):  # noqa: D
                 constant += share[k, t] * np.log(share[k, t])
         if likeliest[t] != known:
             known = likeliest[t]
-            _point_to(known, means, matrices, directions[:K], shift[:K])
+            point_to(known, means, matrices, directions[:K], shift[:K])
         for start in range(first[t], first[t + 1], LANES):
             m = min(LANES, first[t + 1] - start)
             _load(rows, start, first[t + 1], block)

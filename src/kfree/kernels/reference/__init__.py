@@ -27,6 +27,7 @@ from kfree.kernels.reference.nodes import (
     node_sums,
     share_nodes,
     sweep_nodes,
+    tell_apart,
     unpack,
 )
 from kfree.kernels.reference.paper import paper_cells, paper_clusters
@@ -51,6 +52,7 @@ from kfree.kernels.reference.tree import (
     mean_dense,
     part_nodes,
     place_rows,
+    sample_rows,
     second_diag,
     second_full,
     sum_rows,
@@ -129,6 +131,7 @@ __all__ = [
     "relabel",
     "rows_of_pairs",
     "run_features",
+    "sample_rows",
     "second_diag",
     "second_full",
     "seed_features",
@@ -146,6 +149,7 @@ __all__ = [
     "sweep_rows",
     "tally",
     "tally_dense",
+    "tell_apart",
     "three_least",
     "unpack",
     "unsettled",

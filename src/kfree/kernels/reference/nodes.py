@@ -20,6 +20,15 @@ def half_precisions(root, lower, packed):
     packed[:] = (root @ lower)[:, i, j] * np.where(i == j, 0.5, 1.0)
 
 
+def tell_apart(lower, centre, directions, shift):
+    """The direction, in whitened coordinates of component k, in which rows of component j are far from it: along it
+    the distance of a row from k is ``<directions[j, k], row - centre[j]> + shift[j, k]``, and never more than it is."""
+    gap = np.einsum("ked,jkd->jke", lower, centre[:, None] - centre)
+    shift[:] = np.sqrt((gap * gap).sum(axis=2))
+    gap /= np.where(shift > 0, shift, 1.0)[:, :, None]
+    directions[:] = np.einsum("jke,ked->jkd", gap, lower)
+
+
 def node_scores(mean, second, lower, packed, centre, offset, scores):
     """``-1/2 |lower_k (mean_i - centre_k)|^2 - <second_i, packed_k> - offset_k``; lower triangles."""
     for k in range(offset.shape[0]):

@@ -110,25 +110,45 @@ def leading_packed(second, squarings, steps, tolerance, direction):
 
 
 def part_nodes(
-    X, weight, log_h, order, start, stop, mean, second, tie, squarings, steps, tolerance, cut,
-    child_start, child_stop, child_n, child_mean, child_log_h, child_second, alike,
+    X, weight, log_h, level, order, nodes, first, marks, tie, squarings, steps, tolerance,
+    start, stop, n, mean, own_log_h, second, left, parent,
 ):  # fmt: skip
     """Part nodes along the leading directions of their packed covariances, rows within ``tie`` of a spread being on
-    the lower side, and measure the children of those that come apart; returns the number of children."""
-    direction, p = np.empty_like(mean), mean.shape[1]
-    leading_packed(second, squarings, steps, tolerance, direction)
+    the lower side, and write the children of those that come apart from place ``first`` on; how many there are.
+    ``marks`` stand for nodes that have no children yet, and for those that have none."""
+    begin, end, centre, p = start[nodes], stop[nodes], mean[nodes], X.shape[1]
+    direction, cut = np.empty_like(centre), np.full(nodes.size, -1, np.intp)
+    leading_packed(second[nodes], squarings, steps, tolerance, direction)
     diagonal = np.cumsum(np.arange(p, 0, -1)) - np.arange(p, 0, -1)
-    margin = tie * np.sqrt(second[:, diagonal].sum(axis=1))
-    halve_dense(X, weight, log_h, order, start, stop, mean, direction, margin, cut)
-    apart = np.flatnonzero(cut < stop)
-    count = 2 * apart.size
-    child_start[:count] = np.stack([start[apart], cut[apart]], axis=1).ravel()
-    child_stop[:count] = np.stack([cut[apart], stop[apart]], axis=1).ravel()
-    first, last = child_start[:count], child_stop[:count]
-    mean_dense(X, weight, log_h, first, last, np.repeat(mean[apart], 2, axis=0), child_n, child_mean, child_log_h)
-    second_full(X, weight, first, last, child_n, child_mean, child_second)
-    alike_dense(X, first, last, alike)
-    return count
+    margin = tie * np.sqrt(second[nodes][:, diagonal].sum(axis=1))
+    halve_dense(X, weight, log_h, order, begin, end, centre, direction, margin, cut)
+    apart = np.flatnonzero(cut < end)
+    born, alike = slice(first, first + 2 * apart.size), np.empty(2 * apart.size, bool)
+    start[born] = np.stack([begin[apart], cut[apart]], axis=1).ravel()
+    stop[born] = np.stack([cut[apart], end[apart]], axis=1).ravel()
+    above = np.repeat(centre[apart], 2, axis=0)
+    mean_dense(X, weight, log_h, start[born], stop[born], above, n[born], mean[born], own_log_h[born])
+    own_log_h[born] += level
+    second_full(X, weight, start[born], stop[born], n[born], mean[born], second[born])
+    alike_dense(X, start[born], stop[born], alike)
+    left[nodes], left[nodes[apart]] = marks[1], first + 2 * np.arange(apart.size)
+    left[born], parent[born] = np.where(alike, marks[1], marks[0]), np.repeat(nodes[apart], 2)
+    return 2 * apart.size
+
+
+def sample_rows(weight, start, stop, total, first, most, chosen, n):
+    """The rows of slices, and their weights; of slices that weigh more than ``most`` the rows in the middle of ``most``
+    even steps of their weight. Those of slice t are written from place ``first[t]`` on."""
+    for t in range(start.shape[0]):
+        place, own = slice(first[t], first[t + 1]), np.arange(start[t], stop[t])
+        w = weight[own] if weight.size else np.ones(own.size)
+        if total[t] > most:
+            step = total[t] / most
+            middle = (np.arange(most) + 0.5) * step
+            chosen[place] = own[np.minimum(np.searchsorted(np.cumsum(w), middle, side="right"), own.size - 1)]
+            n[place] = step
+        else:
+            chosen[place], n[place] = own, w
 
 
 def leading_dense(X, weight, start, stop, mean, steps, tolerance, direction):
