@@ -19,6 +19,8 @@ _LEAST = 2.0
 _CYCLES = 1
 # Share of what tied rows leave in doubt that an update must gain, or it is the last.
 _ROUGH = 0.05
+# Share of a fall that counts that an update of single rows must gain; nodes are not worth more than one that counts.
+_FINE = 0.1
 # Share of what the best split gains that others must gain to be made along with it.
 _AS_GOOD = 0.25
 # Share of what splits promise one by one that they must gain together.
@@ -114,6 +116,11 @@ class _Search:
         state = self.state
         return Found(state.mixture, state.energy, self.trace, self.n_iter, converged and not self.budget.spent)
 
+    @property
+    def _fine(self) -> float:
+        """Share of a fall that counts that an update must gain, or it is the last."""
+        return _FINE if self.partition.fixed else 1.0
+
     def _names(self, count: int) -> Array:
         self.named += count
         return np.arange(self.named - count, self.named)
@@ -166,7 +173,7 @@ class _Search:
         """Update everything, at most so often, until the free energy falls no more, or will not reach the target."""
         enough, rough = self.plan.enough(self.partition.tied, start.energy), self.partition.rough
         # what tied rows leave in doubt need not be known any better
-        enough = max(enough, _ROUGH * rough * self.partition.tied.total) if rough > 0 else enough / 10
+        enough = max(enough * self._fine, _ROUGH * rough * self.partition.tied.total)
 
         def step(state: State) -> tuple[State, Info]:
             mixture, order = best_mixture(self.setting, state.swept)
@@ -192,7 +199,7 @@ class _Search:
 
     def _grow(self) -> tuple[bool, bool]:
         """Try the best splits; whether some were kept, and whether the updates after them had converged."""
-        failed, together = 0, self.partition.rough > 0
+        failed, together = 0, not self.partition.fixed
         while failed < self.plan.n_failed and not self.budget.spent:
             assert self.state is not None
             c = self._candidate(self.state)
@@ -243,7 +250,7 @@ class _Search:
             mixture, order = best_mixture(self.setting, state.swept)
             state = self._swept(mixture, state.names[order], state.energy)
             trace.append(state.energy)
-            if state.fall <= enough / 10 or state.energy - target > _HOPELESS * state.fall:
+            if state.fall <= enough * self._fine or state.energy - target > _HOPELESS * state.fall:
                 break
         self.state = state
         self.n_iter += len(trace) - 1
