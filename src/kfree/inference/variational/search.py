@@ -93,6 +93,7 @@ class _Search:
         self.trace: list[float] = []
         self.named = self.n_iter = 0
         self.state: State | None = None
+        self._lean: State | None = None  # the last state that no component could be removed from
 
     def run(self) -> Found:
         converged = False
@@ -153,13 +154,15 @@ class _Search:
     def _prune(self, converged: bool) -> bool:
         """Remove components that were made for what nodes mixed up; whether the last updates converged."""
         assert self.state is not None
-        if self.partition.fixed or self.budget.spent:
+        if self.partition.fixed or self.budget.spent or self.state is self._lean:
             return converged
         mixture, swept, energy, origin = prune(self.setting, self.partition.tied, self.state.mixture)
         if mixture.size < self.state.mixture.size:
             view, names = mixture.view(self.setting), self.state.names[origin]
             self.state, converged = self._settle(State(mixture, view, names, swept, energy, np.inf, 0))
             self.trace += self._settled
+        else:
+            self._lean = self.state
         return converged
 
     def _swept(
