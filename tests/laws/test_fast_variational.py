@@ -281,6 +281,14 @@ def test_a_split_finds_the_rows_it_was_tried_on_also_after_nodes_were_joined():
         assert nodes.tied.n.sum() == pytest.approx(2000)
 
 
+@pytest.mark.parametrize("seed", [5, 8, 9])
+def test_what_coarse_nodes_leave_in_doubt_is_tried_on_finer_ones(seed):
+    X, _ = blobs(3000, p=8, k=12, gap=2.5, seed=seed)
+    fast, exact = (VariationalDPMixture(accelerate=how).fit(X) for how in ("tree", None))
+    assert fast.n_components_ == exact.n_components_ == 12
+    assert fast.free_energy_ <= exact.free_energy_ + 1e-4 * abs(exact.free_energy_)
+
+
 def test_rows_are_used_from_the_start_where_nodes_would_hold_fewer_rows_than_columns():
     rng = np.random.default_rng(12)
     X, weight = rng.normal(size=(400, 70)), rng.integers(1, 3, size=400)

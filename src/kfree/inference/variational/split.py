@@ -40,10 +40,6 @@ class Proposal(NamedTuple):
     token: Any = None  # what the partition was refined by
     hopeless: bool = False  # whether it would not pay on finer rows, either
 
-    def in_doubt(self, enough: float) -> bool:
-        """Whether finer rows may tell more."""
-        return not self.hopeless and -np.inf < self.gain <= enough
-
 
 def propose(
     setting: Setting,
@@ -72,7 +68,7 @@ def _try_all(partition: Partition, parents: list["_Parent"], found: list[tuple[A
     """Splits on rows refined along leading directions, and again as long as these leave a doubt."""
     parts = [partition.part(index, share) for index, share in found]
     rays = find_rays(parents[0].setting, join([parent.params for parent in parents]), parts)
-    best = [Proposal(-np.inf, parent.mass) for parent in parents]
+    tried: list[_Tried | None] = [None] * len(parents)
     left = [k for k, part in enumerate(parts) if part.share.size]
     for step in range(_CLOSER):
         finer = partition.refined([parts[k] for k in left], [rays[k] for k in left]) if left else []
@@ -80,9 +76,9 @@ def _try_all(partition: Partition, parents: list["_Parent"], found: list[tuple[A
         for k, part in zip(left, finer):
             parts[k] = part
         for k in changed:
-            best[k] = parents[k].split(parts[k], rays[k])
-        left = [k for k in changed if best[k].in_doubt(parents[k].enough)]
-    return best
+            tried[k] = parents[k].halve(parts[k], rays[k])
+        left = [k for k in changed if parents[k].doubts(tried[k])]
+    return [parent.propose(pair, part.token) for parent, pair, part in zip(parents, tried, parts)]
 
 
 class _Children(NamedTuple):
@@ -90,6 +86,19 @@ class _Children(NamedTuple):
     sizes: Array
     log_weight: Array  # expected log-weights
     cost: float  # free energy, up to what is held
+
+
+class _Tried(NamedTuple):
+    """A split in two on the rows of a component."""
+
+    rows: Tied  # weighted by the component's share
+    whole: float  # cost as one
+    pair: _Children
+
+    @property
+    def gain(self) -> float:
+        """What it saves."""
+        return self.whole - self.pair.cost
 
 
 class _Parent(NamedTuple):
@@ -103,18 +112,31 @@ class _Parent(NamedTuple):
     enough: float
     most: float  # children it may have
 
-    def split(self, part: Part, ray: Ray) -> Proposal:
-        """In two; and where that does not pay, in three or four."""
+    def halve(self, part: Part, ray: Ray) -> _Tried | None:
+        """In two along a ray; None if one side is empty."""
         rows = part.rows._replace(n=part.rows.n * part.share)
         halves = self._halves(rows, self.params, np.ones(rows.size), ray)
         if halves is None:
+            return None
+        whole = self.update(rows, np.ones((1, rows.size)), np.inf, 1).cost
+        return _Tried(rows, whole, self.update(rows, halves, whole))
+
+    def _is_hopeless(self, gain: float) -> bool:
+        return gain < -_CLEAR * self.price
+
+    def doubts(self, tried: _Tried | None) -> bool:
+        """Whether finer rows may tell more."""
+        return tried is not None and tried.gain <= self.enough and not self._is_hopeless(tried.gain)
+
+    def propose(self, tried: _Tried | None, token: Any) -> Proposal:
+        """The split in two; or, where that does not pay, in three or four."""
+        if tried is None:
             return Proposal(-np.inf, self.mass)
-        one = self.as_one(rows)
-        best = self.update(rows, halves, one.cost)
-        if one.cost - best.cost <= self.enough and self.most > 2:
-            best = self._deeper(rows, best, one.cost)
-        gain = one.cost - best.cost
-        return Proposal(gain, self.mass, best.params, best.sizes, part.token, gain < -_CLEAR * self.price)
+        best = tried.pair
+        if tried.gain <= self.enough and self.most > 2:
+            best = self._deeper(*tried)
+        gain = tried.whole - best.cost
+        return Proposal(gain, self.mass, best.params, best.sizes, token, self._is_hopeless(gain))
 
     def _halves(self, part: Tied, params: Any, share: Array, ray: Ray) -> Array | None:
         """Shares (2, R) of the two sides of a component's centre; None if one is empty."""
@@ -122,7 +144,7 @@ class _Parent(NamedTuple):
         halves = np.stack([share * side, share * ~side])
         return halves if (halves @ part.n > EMPTY).all() else None
 
-    def _deeper(self, part: Tied, pair: _Children, whole: float) -> _Children:
+    def _deeper(self, part: Tied, whole: float, pair: _Children) -> _Children:
         """Children split once more, if that is better: three or four may pay where two do not."""
         resp = soften_all(part, make_runner(self.setting.form(pair.params), 2, part), pair.log_weight).resp
         rays = find_rays(self.setting, pair.params, [Part(np.zeros(0, np.intp), part, share) for share in resp])
@@ -139,10 +161,6 @@ class _Parent(NamedTuple):
                     return pair  # two splits more bring as little as the first did: one will not, either
                 best = min(best, found, key=lambda children: children.cost)
         return best
-
-    def as_one(self, part: Tied) -> _Children:
-        """The part as one component beside the others."""
-        return self.update(part, np.ones((1, part.size)), np.inf, 1)
 
     def update(self, part: Tied, resp: Array, whole: float, updates: int = _UPDATES) -> _Children:
         """Coordinate updates of components that share the part, from responsibilities (K, R); given up if they are
