@@ -66,6 +66,10 @@ class Runner(ABC):
         labels[:] = (scores[:, :-1] + log_weight[:-1]).argmax(axis=1)
         lse[:] = soften(scores, log_weight).lse
 
+    def whiten(self, tied: Tied, k: int) -> Array:
+        """Rows in coordinates in which component k is a standard Gaussian; not for linear forms."""
+        raise NotImplementedError
+
     def apart(self, tied: Tied, first: Array, log_weight: Array, share: Array) -> Array:
         """What single rows gain, on average over rows first[t]..first[t + 1], by shares of their own instead of
         ``share[:, t]`` for all of them."""
@@ -109,6 +113,9 @@ class _Linear(Runner):
 class _Weighted(Runner):
     form: Weighted
 
+    def whiten(self, tied: Tied, k: int) -> Array:
+        return (tied.mean - self.form.mean[k]) * np.sqrt(self.form.precision[k])
+
     @cached_property
     def _columns(self) -> tuple[Array, Array]:
         """Precisions and means, a column for each component."""
@@ -139,6 +146,9 @@ class _Weighted(Runner):
 
 class _Whitened(Runner):
     form: Whitened
+
+    def whiten(self, tied: Tied, k: int) -> Array:
+        return (tied.mean - self.form.mean[k]) @ self.form.root[k]
 
     @cached_property
     def _pieces(self) -> list[tuple[int, Array, Array]]:

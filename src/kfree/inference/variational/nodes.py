@@ -10,6 +10,7 @@ from scipy.special import xlogy
 from kfree.families import Array
 from kfree.families.conjugate import Linear
 from kfree.inference.variational.forms import Shares
+from kfree.inference.variational.gaussianity import negentropy
 from kfree.inference.variational.mixture import View
 from kfree.inference.variational.partition import Part, Ray
 from kfree.rows import Tied
@@ -32,6 +33,10 @@ _SAMPLE = 1024
 _GLANCE = 64
 # Rows that are looked at in one go.
 _TOGETHER = 16_384
+# Rows a column from which on a component that is not Gaussian is worth a closer look.
+_AMPLE = 50
+# Share of what a component costs that others in its place must promise to be looked for closely.
+_PAYS = 0.1
 # Columns, and rows a column, at which nodes save nothing from the start: few would hold more rows than columns.
 _WIDE, _PER_COLUMN = 64, 20
 # Share of the weight in nodes of a single row (or its copies) from which on nodes save nothing. Rows are not counted,
@@ -94,6 +99,25 @@ class TreeNodes:
         children = np.sort(np.concatenate([left, left + 1]))
         self.nodes = np.sort(np.concatenate([self.nodes[~inner[self.nodes]], children]))
         return children
+
+    def sure(self, view: View, wanted: Array, prices: Array) -> Array:
+        """While growing, as components are tried again; later, where the rows of a component are nearly Gaussian: what
+        more components could gain is less than what one costs."""
+        if self.fixed or self.growing:
+            return np.ones(len(wanted), bool)
+        if isinstance(view.form, Linear):
+            return np.zeros(len(wanted), bool)
+        share = view.shares(self.tied).resp
+        lost = [self._lost(view, int(c), np.flatnonzero(share[c] > 0.5)) for c in wanted]
+        return np.array(lost) <= _PAYS * prices
+
+    def _lost(self, view: View, c: int, own: Array) -> float:
+        """Nats that a Gaussian lacks in describing the rows of a component's own nodes; 0 if there are few rows."""
+        mass = float(self.tied.n[own].sum())
+        if mass < _AMPLE * self.rows.mean.shape[1]:
+            return 0.0
+        rows, _ = self.tree.sample(self.nodes[own], _SAMPLE)
+        return mass * negentropy(view.runner(rows).whiten(rows, c), rows.n)
 
     def part(self, index: Array, share: Array) -> Part:
         """Some of the nodes."""

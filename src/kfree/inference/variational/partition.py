@@ -41,6 +41,10 @@ class Partition(Protocol):
     def ways(self) -> float:
         """Children a split may have at present."""
 
+    def sure(self, view: View, wanted: Array, prices: Array) -> Array:
+        """For each of some components, given their divergences from the prior, whether a split of it that seems
+        hopeless on coarse rows is so."""
+
     def part(self, index: Array, share: Array) -> Part:
         """Rows ``index`` (ascending) of the table, in which a component has this share."""
 
@@ -71,6 +75,10 @@ class SingleRows:
 
     def __init__(self, tied: Tied):
         self.tied = self.rows = tied
+
+    def sure(self, view: View, wanted: Array, prices: Array) -> Array:
+        """Rows are not coarse."""
+        return np.ones(len(wanted), bool)
 
     def part(self, index: Array, share: Array) -> Part:
         """Some of the rows."""

@@ -147,8 +147,10 @@ class _Search:
             self.state, converged = self._settle(self.state)
             self.trace += self._settled[1:]
         converged = self._prune(converged)
-        # clear verdicts stand; what was tried and failed is tried again
-        self.known = {name: known for name, known in self.known.items() if known.hopeless}
+        # clear verdicts stand where components are what they should be; all else is tried again
+        state, prices = self.state, self.setting.divergence(self.state.mixture.params)
+        sure = dict(zip(state.names.tolist(), self.partition.sure(state.view, np.arange(prices.size), prices)))
+        self.known = {name: known for name, known in self.known.items() if known.hopeless and sure.get(name, False)}
         return converged
 
     def _prune(self, converged: bool) -> bool:

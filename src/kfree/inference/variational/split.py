@@ -24,8 +24,8 @@ _UPDATES = 10
 # A split that brings back less than this share of what a component costs (its divergence from the prior) on coarse
 # rows will not pay on finer ones, either.
 _CLEAR = 0.5
-# Times that rows are refined for a split in doubt.
-_CLOSER = 4
+# Times that rows are refined for a split in doubt: in general, and of a component that is not what it should be.
+_CLOSER, _CLOSEST = 4, 12
 # Products until the leading direction is taken as found.
 _PRODUCTS = 30
 
@@ -55,8 +55,9 @@ def propose(
     found = members(partition.tied, view.runner(partition.tied), view.log_weight, wanted, _PART)
     some, sizes = take(mixture.params, wanted), np.append(swept.sums.mass, swept.tail)
     prices = setting.divergence(some)
+    sure = partition.sure(view, wanted, prices)
     parents = [
-        _Parent(setting, take(some, [k]), float(sizes[c]), float(prices[k]), np.delete(sizes, c), enough, most)
+        _Parent(setting, take(some, [k]), float(sizes[c]), float(prices[k]), sure[k], np.delete(sizes, c), enough, most)
         for k, c in enumerate(wanted)
     ]
     # single rows of all components would be a copy of the table: there it is one after the other
@@ -70,7 +71,8 @@ def _try_all(partition: Partition, parents: list["_Parent"], found: list[tuple[A
     rays = find_rays(parents[0].setting, join([parent.params for parent in parents]), parts)
     tried: list[_Tried | None] = [None] * len(parents)
     left = [k for k, part in enumerate(parts) if part.share.size]
-    for step in range(_CLOSER):
+    for step in range(_CLOSEST):
+        left = [k for k in left if step < _CLOSER or not parents[k].sure]
         finer = partition.refined([parts[k] for k in left], [rays[k] for k in left]) if left else []
         changed = [k for k, part in zip(left, finer) if step == 0 or part is not parts[k]]
         for k, part in zip(left, finer):
@@ -108,6 +110,7 @@ class _Parent(NamedTuple):
     params: Any  # record of one
     mass: float
     price: float  # its divergence from the prior
+    sure: bool  # whether clear verdicts are trusted
     others: Array  # sizes of the other components, the tail's last
     enough: float
     most: float  # children it may have
@@ -122,7 +125,7 @@ class _Parent(NamedTuple):
         return _Tried(rows, whole, self.update(rows, halves, whole))
 
     def _is_hopeless(self, gain: float) -> bool:
-        return gain < -_CLEAR * self.price
+        return self.sure and gain < -_CLEAR * self.price
 
     def doubts(self, tried: _Tried | None) -> bool:
         """Whether finer rows may tell more."""
