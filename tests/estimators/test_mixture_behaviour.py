@@ -394,7 +394,7 @@ def ours_at(rival, problem):
         ({"concentration": 0.0}, ValueError, "concentration must be > 0"),
         ({"concentration": (1.0, 2.0, 3.0)}, ValueError, "pair"),
         ({"concentration": "big"}, TypeError, "concentration must be a number"),
-        ({"concentration": np.inf}, ValueError, "finite"),
+        ({"concentration": np.inf}, ValueError, "at most"),
         ({"prior": 3.0}, TypeError, "prior must be None or a dict"),
         ({"prior": {"width": 1.0}}, ValueError, "not a hyperparameter"),
         ({"prior": {"covariance": "small"}}, TypeError, "must be a number or an array"),

@@ -114,6 +114,39 @@ def test_each_way_to_end_is_at_least_as_good_as_the_one_before():
     assert abs(energy["polish"] - plain) <= 10 * tolerance
 
 
+@pytest.mark.parametrize("name", ["gaussian", "diag", "poisson"])
+def test_to_refine_is_to_use_more_nodes(name):
+    X = blobs(2000, p=3, k=5, gap=1.2, seed=1)[0] if name != "poisson" else draw(name, 4000, 4)
+    models = [VariationalDPMixture(family=name, accelerate="tree", final=f).fit(X) for f in ("labels", "refine")]
+    assert models[1].n_nodes_ > models[0].n_nodes_
+    assert models[1].free_energy_ <= models[0].free_energy_ + 1e-3 * abs(models[0].free_energy_)
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4])
+def test_components_that_are_not_gaussian_are_looked_at_closely(seed):
+    # along a line everything overlaps: two halves of coarse nodes do not pay, though more components do
+    rng = np.random.default_rng(seed)
+    k = rng.integers(3, 6)
+    parts = [rng.normal(rng.normal() * 3, rng.uniform(0.4, 1.3), size=(rng.integers(1000, 5000), 1)) for _ in range(k)]
+    X = np.concatenate(parts)
+    fast, exact = (VariationalDPMixture(accelerate=how).fit(X) for how in ("tree", None))
+    assert fast.n_components_ == exact.n_components_ > 2
+    assert fast.free_energy_ <= exact.free_energy_ + 5e-4 * abs(exact.free_energy_)
+
+
+def test_a_tolerance_of_zero_ends():
+    X = np.random.default_rng(0).normal(size=(17, 2))
+    for how in (None, "tree"):
+        model = VariationalDPMixture(family="spherical", tol=0.0, accelerate=how, max_time=20).fit(X)
+        assert model.n_iter_ < 1000
+
+
+def test_a_tree_that_is_full_says_so():
+    X, _ = blobs(2000, k=6)
+    with pytest.warns(UserWarning, match="has the 7 nodes it may have.*Raise max_nodes"):
+        VariationalDPMixture(accelerate="tree", max_nodes=7).fit(X)
+
+
 def test_a_split_is_judged_on_one_partition():
     # one Gaussian: refinement alone lowers the free energy and must not pass for a second component
     X = np.random.default_rng(4).normal(size=(20_000, 4))
@@ -157,7 +190,8 @@ def test_rows_take_over_where_nodes_save_nothing():
 
 def test_no_more_nodes_than_allowed():
     X, _ = blobs(3000, k=12, gap=3.0, seed=7)
-    fitted = VariationalDPMixture(accelerate="tree", max_nodes=41).fit(X)
+    with pytest.warns(UserWarning, match="max_nodes"):
+        fitted = VariationalDPMixture(accelerate="tree", max_nodes=41).fit(X)
     assert fitted.n_nodes_ <= 21
 
 

@@ -23,12 +23,13 @@ class Prepared(NamedTuple):
     unit: float  # length of a row that weighs 1 with relative weighting, 0 if lengths do not matter
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """A parameter that is one of a few names."""
+def check_choice(name: str, value: Any, choices: tuple[str, ...], *others: str) -> str:
+    """A parameter that is one of a few names; ``others`` are allowed too, but are not names."""
+    known = ", ".join([*map(repr, choices), *others])
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {', '.join(map(repr, choices))}, got {type(value).__name__}.")
+        raise TypeError(f"{name} must be one of {known}, got {type(value).__name__}.")
     if value not in choices:
-        raise ValueError(f"Unknown {name} {value!r}. Choose one of {', '.join(map(repr, choices))}.")
+        raise ValueError(f"Unknown {name} {value!r}. Choose one of {known}.")
     return value
 
 

@@ -40,9 +40,13 @@ def check_given(prior: Any, family: Conjugate) -> Mapping[str, Any]:
     return prior
 
 
+# Concentrations beyond this have too few digits, as differences of digamma functions.
+_MOST = 1e8
+
+
 def check_concentration(concentration: Any) -> StickBreaking:
     """The prior of the sticks: Beta(1, concentration), or Beta(a1, a2) for a pair."""
-    if isinstance(concentration, tuple | list):
+    if isinstance(concentration, tuple | list | np.ndarray):
         if len(concentration) != 2:
             raise ValueError(f"concentration must be a number or a pair (a1, a2), got {len(concentration)} values.")
         pair = concentration
@@ -50,8 +54,10 @@ def check_concentration(concentration: Any) -> StickBreaking:
         pair = (1.0, concentration)
     for value in pair:
         check_number("concentration", value, above=0.0, hint="Pass a number > 0, or a pair of such.")
-        if not np.isfinite(value):
-            raise ValueError(f"concentration must be finite, got {value!r}.")
+        if not value <= _MOST:
+            raise ValueError(
+                f"concentration must be at most {_MOST:g}, got {value!r}: all weight would be in the tail."
+            )
     return StickBreaking(float(pair[0]), float(pair[1]))
 
 

@@ -15,6 +15,7 @@ from kfree.estimators._mixture import Model, Problem, check_concentration
 from kfree.estimators._sklearn import check_table
 from kfree.families.conjugate import CONJUGATE
 from kfree.inference.loop import Budget, Info
+from kfree.inference.variational.nodes import TreeNodes
 from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.search import Found, Plan, search
 from kfree.rows import set_span_threads
@@ -58,20 +59,20 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
     n_failed : int, default=1
         Splits that may fail in a row before growth ends.
     tol : float or "relative", default=1e-5
-        Fall of F, in nats per row and column, that a split must bring; updates stop at a tenth of it. "relative":
-        1e-5 of the size of F, as in [1]_, which depends on the units of X.
+        Fall of F, in nats per row and column, that a split must bring; updates of rows stop at a tenth of it, of nodes
+        at what counts there. "relative": 1e-5 of the size of F, as in [1]_, which depends on the units of X.
     max_iter : int, default=300
         Most updates for each number of components.
     max_time : float, default=None
         Seconds after which the best so far is returned.
     expand : {"gain", "q"}, default="gain"
         When a node gives way to its two children. "gain": if that lowers F by more than 0.01 nats a row, or if its
-        rows are farther from their components than these are wide; once growth has ended, Gaussian nodes are looked at
-        row by row. "q": if responsibilities change by more than 0.1 in total variation, the rule of [1]_, which sees
-        less.
+        rows are farther from their components than these are wide; Gaussian nodes are also compared with single rows of
+        theirs (64 while growing, then up to 1024). "q": if responsibilities change by more than 0.1 in total
+        variation, the rule of [1]_, which sees less.
     final : {"labels", "refine", "polish"}, default="labels"
-        How a search over nodes ends: as it is, with nodes refined without tolerance and more growth on them, or with
-        ten exact updates of all rows.
+        How a search over nodes ends: as it is, with nodes refined to a tenth of the tolerance and more growth on them,
+        or with ten exact updates of all rows.
     max_nodes : int, default=None
         Nodes the tree may have; about 8 (D + 3)^2 / 2 bytes each.
     random_state : int, RandomState or None, default=None
@@ -176,7 +177,8 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         X : array (N, D), or CSR matrix for "multinomial", "poisson" and "bernoulli"
         y : ignored
         sample_weight : array (N,), default=None
-            An integer weight equals repeating the row.
+            An integer weight equals repeating the row; with a tree, whose large nodes are judged by some of their
+            rows, nearly so.
 
         Returns
         -------
@@ -192,8 +194,13 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
             partition = acceleration.partition(problem)
             found = search(problem.setting, partition, self._plan(), budget)
             found = acceleration.finish(problem, partition, found, self._plan(), budget)
-            self._publish(problem, partition, found, X, check_weight(sample_weight, X.shape[0]))
-        self._warn(problem, budget)
+            weight = check_weight(sample_weight, X.shape[0])
+            try:
+                self._publish(problem, partition, found, X, weight)
+            except KeyboardInterrupt:  # the last look at all rows is made again, so that nothing is lost
+                budget.interrupted = True
+                self._publish(problem, partition, found, X, weight)
+        self._warn(problem, partition, budget)
         return self
 
     def predict(self, X):
@@ -299,7 +306,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         check_choice("family", self.family, tuple(CONJUGATE))
         if self.accelerate is not None:
-            check_choice("accelerate", self.accelerate, ACCELERATE)
+            check_choice("accelerate", self.accelerate, ACCELERATE, "None")
         check_choice("expand", self.expand, EXPAND)
         check_choice("final", self.final, FINAL)
         if self.max_nodes is not None:
@@ -354,7 +361,14 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
 
         return report
 
-    def _warn(self, problem: Problem, budget: Budget) -> None:
+    def _warn(self, problem: Problem, partition: Partition, budget: Budget) -> None:
+        if isinstance(partition, TreeNodes) and partition.tree.full and not partition.fixed:
+            warnings.warn(
+                f"The tree has the {self.max_nodes} nodes it may have, so rows may be tied that should not be, and "
+                "components may be missing. Raise max_nodes.",
+                UserWarning,
+                stacklevel=3,
+            )
         if problem.degenerate:
             warnings.warn(
                 "The rows of X do not differ, so the data say nothing about the width of a component: it was taken "

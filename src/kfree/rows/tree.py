@@ -278,7 +278,7 @@ class Tree:
         the rows of each node begin, and end. Dense rows only."""
         assert isinstance(self.table, DenseTable)
         (start, stop), total = self.bounds(nodes), self._nodes.n[nodes]
-        first = np.concatenate([[0], np.cumsum(np.where(total > most, most, stop - start))])
+        first = np.concatenate([[0], np.cumsum(np.where(total > most, most, np.minimum(stop - start, most)))])
         chosen, n = np.empty(first[-1], np.intp), np.empty(first[-1])
         kernels().sample_rows(self.table.weight, start, stop, total, first, most, chosen, n)
         return Tied(n, self.table.X[chosen], None, np.zeros(n.size)), first

@@ -39,6 +39,8 @@ _AMPLE = 50
 _PAYS = 0.1
 # Columns, and rows a column, at which nodes save nothing from the start: few would hold more rows than columns.
 _WIDE, _PER_COLUMN = 64, 20
+# Share of the tolerances that is left when nodes are refined at the end.
+_FINER = 0.1
 # Share of the weight in nodes of a single row (or its copies) from which on nodes save nothing. Rows are not counted,
 # so that copies and weights come to the same.
 _TOO_MUCH = 0.2
@@ -53,7 +55,7 @@ class Rule(NamedTuple):
     misfit: float = 3.0  # standard errors by which the mean distance of a node's rows may exceed its expectation
     slack: float = 0.03  # nats per row and column by which it may do so in any case
     least: float = 1e-4  # nats per row and column of all rows that a node must be in question for
-    refine: bool = False  # whether growth goes on without slack once it has ended
+    refine: bool = False  # whether growth goes on with a tenth of the tolerance once it has ended
 
 
 class TreeNodes:
@@ -67,7 +69,7 @@ class TreeNodes:
         self.nodes = np.zeros(1, np.intp)
         columns = self.rows.mean.shape[1]
         if columns > _WIDE and max(self.rows.size, self.total) < _PER_COLUMN * columns:  # the same for copies
-            self.tied, self.fixed = self.rows, True
+            self.tied, self.fixed, self.growing = self.rows, True, False
             return
         for _ in range(_DEPTH):
             self._replace(self.nodes)
@@ -103,9 +105,9 @@ class TreeNodes:
     def sure(self, view: View, wanted: Array, prices: Array) -> Array:
         """While growing, as components are tried again; later, where the rows of a component are nearly Gaussian: what
         more components could gain is less than what one costs."""
-        if self.fixed or self.growing:
+        if self.growing:
             return np.ones(len(wanted), bool)
-        if isinstance(view.form, Linear):
+        if self.fixed or isinstance(view.form, Linear):  # what nodes said before rows took over does not count
             return np.zeros(len(wanted), bool)
         share = view.shares(self.tied).resp
         lost = [self._lost(view, int(c), np.flatnonzero(share[c] > 0.5)) for c in wanted]
@@ -192,11 +194,14 @@ class TreeNodes:
         return count
 
     def sharpen(self) -> bool:
-        """Expand as far as the rule says once growth has ended; then without slack, if that is wanted."""
-        if self.fixed or not (self.growing or self.rule.refine):
+        """Look at rows once growth has ended: those of nodes, or all, if they have taken over since; then, if that is
+        wanted, with a tenth of the tolerance."""
+        if not self.growing and (self.fixed or not self.rule.refine):
             return False
         if not self.growing:
-            self.rule = self.rule._replace(slack=0.0, refine=False)
+            change, gain, least = (_FINER * limit for limit in (self.rule.change, self.rule.gain, self.rule.least))
+            self.rule = self.rule._replace(change=change, gain=gain, least=least, refine=False)
+        self._seen = self._seen[:0]
         self.growing = False
         return True
 

@@ -15,8 +15,6 @@ from kfree.rows import Tied
 
 # Components that weigh less are not split.
 _LEAST = 2.0
-# Full updates between looks at the partition.
-_CYCLES = 1
 # Share of what tied rows leave in doubt that an update must gain, or it is the last.
 _ROUGH = 0.05
 # Share of a fall that counts that an update of single rows must gain; nodes are not worth more than one that counts.
@@ -182,15 +180,14 @@ class _Search:
 
         def step(state: State) -> tuple[State, Info]:
             mixture, order = best_mixture(self.setting, state.swept)
-            due = state.cycle % _CYCLES == _CYCLES - 1 or state.fall <= enough
             view = mixture.view(self.setting)
-            opened = self.partition.expand(view) if due else int(not self.partition.fixed)
+            opened = self.partition.expand(view)
             after = self._swept(mixture, state.names[order], state.energy, state.cycle + 1, view)
             # divergences are differences of numbers of the order of D for each component
             terms = 1e-4 * mixture.size * self.partition.tied.mean.shape[1]
             scale = abs(after.swept.evidence) + abs(after.energy) + terms
             fall = max(after.fall, 0.0)
-            if after.cycle > _CYCLES and after.energy - target > _HOPELESS * fall:
+            if after.cycle > 1 and after.energy - target > _HOPELESS * fall:
                 fall = 0.0
             return after, Info(after.energy, scale, fall, opened, mixture.size)
 
@@ -215,7 +212,7 @@ class _Search:
             after, converged = self._split(self.state, chosen)
             followed = [] if self.partition.tied is rows else self._follow(after.energy)
             energy = self.state.energy
-            least = self.plan.enough(self.partition.tied, energy)
+            least = max(self.plan.enough(self.partition.tied, energy), 1e-13 * abs(energy))  # rounding is no gain
             if len(chosen) > 1:
                 least = max(least, _KEPT * sum(self.known[int(name)].gain for name in names))
             if after.energy <= energy - least:

@@ -308,7 +308,7 @@ def part_nodes(  # noqa: D103
 def sample_rows(weight, start, stop, total, first, most, chosen, n):  # noqa: D103
     for t in range(start.shape[0]):
         step = total[t] / most
-        if step <= 1.0:
+        if max(total[t], stop[t] - start[t]) <= most:
             for i in range(first[t + 1] - first[t]):
                 chosen[first[t] + i] = start[t] + i
                 n[first[t] + i] = weight[start[t] + i] if weight.shape[0] else 1.0

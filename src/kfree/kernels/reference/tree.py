@@ -137,12 +137,12 @@ def part_nodes(
 
 
 def sample_rows(weight, start, stop, total, first, most, chosen, n):
-    """The rows of slices, and their weights; of slices that weigh more than ``most`` the rows in the middle of ``most``
-    even steps of their weight. Those of slice t are written from place ``first[t]`` on."""
+    """The rows of slices, and their weights; of slices that have or weigh more than ``most`` the rows in the middle of
+    ``most`` even steps of their weight. Those of slice t are written from place ``first[t]`` on."""
     for t in range(start.shape[0]):
         place, own = slice(first[t], first[t + 1]), np.arange(start[t], stop[t])
         w = weight[own] if weight.size else np.ones(own.size)
-        if total[t] > most:
+        if max(total[t], own.size) > most:
             step = total[t] / most
             middle = (np.arange(most) + 0.5) * step
             chosen[place] = own[np.minimum(np.searchsorted(np.cumsum(w), middle, side="right"), own.size - 1)]
