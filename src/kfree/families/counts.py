@@ -10,7 +10,9 @@ _ADVICE = "Clip or shift the data, or use divergence='sqeuclidean'."
 
 def _log(values: Array) -> Array:
     """Logarithm with a finite stand-in for log 0."""
-    return np.log(values, out=np.full(np.shape(values), MINUS_INF), where=values > 0)
+    with np.errstate(divide="ignore"):
+        logs = np.log(values)
+    return np.maximum(logs, MINUS_INF)
 
 
 class Poisson(Separable):

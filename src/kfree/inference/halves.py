@@ -192,7 +192,8 @@ def _winners(table: Table, rows: Array, labels: Array, pace: Array, K: int) -> A
 def _contrast(table: Table, mean: Array, rows: slice | Array, labels: Array) -> Array:
     """D(x, c1) - D(x, c2) for the two halves of each row's cluster: the coordinate that decides the side."""
     pairs = Centres(table.geometry, mean)
-    if table.geometry.family.euclidean_factor is not None:  # no row is excluded: the difference is one product
+    if table.geometry.family.euclidean_factor is not None or table.geometry.eta > 0:
+        # no row is excluded: the difference is one product
         coef, offset, size = pairs.affine.coef, pairs.affine.offset, pairs.affine.size
         return table.rows.own(rows, labels, Affine(coef[0::2] - coef[1::2], offset[0::2] - offset[1::2], size))
     a = own_cost(table, rows, pairs, 2 * labels)

@@ -9,6 +9,7 @@ from kfree.families import Array
 from kfree.inference.assign import Centres, own_cost
 from kfree.inference.halves import SplitRule, halve, mix
 from kfree.inference.table import Memory, Table
+from kfree.rows.threads import in_order
 
 #: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
 STRAYS = 0.02
@@ -132,12 +133,14 @@ def _shares_between(table: Table, centres: Centres, labels: Array, pairs: Array)
 
 def _rises(table: Table, total: Array, mass: Array, pairs: Array) -> Array:
     """What the union of each pair of clusters would raise the costs by."""
-    rises = np.empty(len(pairs))
     step = max(1, _ENTRIES // total.shape[1])
-    for start in range(0, len(pairs), step):
-        a, b = pairs[start : start + step].T
-        rises[start : start + step] = table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
-    return rises
+
+    def of_some(some: Array) -> Array:
+        a, b = some.T
+        return table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
+
+    pieces = [pairs[start : start + step] for start in range(0, max(1, len(pairs)), step)]
+    return np.concatenate(list(in_order(of_some, pieces)))
 
 
 def close_pairs(table: Table, total: Array, mass: Array, count: int = NEIGHBOURS, most: float = np.inf) -> Array:
