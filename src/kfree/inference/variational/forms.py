@@ -46,6 +46,12 @@ def soften(scores: Array, log_weight: Array | None = None) -> Shares:
     return Shares(resp, lse)
 
 
+def whiten(rows: Array, form: Weighted | Whitened, k: int) -> Array:
+    """Rows in coordinates in which component k is a standard Gaussian."""
+    gap = rows - form.mean[k]
+    return gap @ form.root[k] if isinstance(form, Whitened) else gap * np.sqrt(form.precision[k])
+
+
 class Runner(ABC):
     """Scores of blocks under K components, and sums of the first ``free`` of them."""
 
@@ -65,10 +71,6 @@ class Runner(ABC):
         scores = self.scores(tied, span)
         labels[:] = (scores[:, :-1] + log_weight[:-1]).argmax(axis=1)
         lse[:] = soften(scores, log_weight).lse
-
-    def whiten(self, tied: Tied, k: int) -> Array:
-        """Rows in coordinates in which component k is a standard Gaussian; not for linear forms."""
-        raise NotImplementedError
 
     def apart(self, tied: Tied, first: Array, log_weight: Array, share: Array) -> Array:
         """What single rows gain, on average over rows first[t]..first[t + 1], by shares of their own instead of
@@ -113,9 +115,6 @@ class _Linear(Runner):
 class _Weighted(Runner):
     form: Weighted
 
-    def whiten(self, tied: Tied, k: int) -> Array:
-        return (tied.mean - self.form.mean[k]) * np.sqrt(self.form.precision[k])
-
     @cached_property
     def _columns(self) -> tuple[Array, Array]:
         """Precisions and means, a column for each component."""
@@ -146,9 +145,6 @@ class _Weighted(Runner):
 
 class _Whitened(Runner):
     form: Whitened
-
-    def whiten(self, tied: Tied, k: int) -> Array:
-        return (tied.mean - self.form.mean[k]) @ self.form.root[k]
 
     @cached_property
     def _pieces(self) -> list[tuple[int, Array, Array]]:

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import xlogy
 
 from kfree.families import Array
-from kfree.families.conjugate import Linear
-from kfree.inference.variational.forms import Shares
+from kfree.families.conjugate import Linear, Weighted, Whitened
+from kfree.inference.variational.forms import Shares, whiten
 from kfree.inference.variational.gaussianity import negentropy
 from kfree.inference.variational.mixture import View
 from kfree.inference.variational.partition import Part, Ray
@@ -107,19 +107,20 @@ class TreeNodes:
         more components could gain is less than what one costs."""
         if self.growing:
             return np.ones(len(wanted), bool)
-        if self.fixed or isinstance(view.form, Linear):  # what nodes said before rows took over does not count
+        form = view.form
+        if self.fixed or isinstance(form, Linear):  # what nodes said before rows took over does not count
             return np.zeros(len(wanted), bool)
         share = view.shares(self.tied).resp
-        lost = [self._lost(view, int(c), np.flatnonzero(share[c] > 0.5)) for c in wanted]
+        lost = [self._lost(form, int(c), np.flatnonzero(share[c] > 0.5)) for c in wanted]
         return np.array(lost) <= _PAYS * prices
 
-    def _lost(self, view: View, c: int, own: Array) -> float:
+    def _lost(self, form: Weighted | Whitened, c: int, own: Array) -> float:
         """Nats that a Gaussian lacks in describing the rows of a component's own nodes; 0 if there are few rows."""
         mass = float(self.tied.n[own].sum())
         if mass < _AMPLE * self.rows.mean.shape[1]:
             return 0.0
         rows, _ = self.tree.sample(self.nodes[own], _SAMPLE)
-        return mass * negentropy(view.runner(rows).whiten(rows, c), rows.n)
+        return mass * negentropy(whiten(rows.mean, form, c), rows.n)
 
     def part(self, index: Array, share: Array) -> Part:
         """Some of the nodes."""
