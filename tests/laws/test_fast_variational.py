@@ -212,6 +212,34 @@ def test_weights_are_copies_and_threads_do_not_matter(name):
     assert_array_equal(one.means_, four.means_)
 
 
+@pytest.mark.parametrize("name", GAUSSIANS)
+@pytest.mark.parametrize("gap", [1.5, 4.0])
+def test_nodes_of_many_rows_do_not_depend_on_order_copies_or_frame(name, gap, monkeypatch):
+    monkeypatch.setattr("kfree.inference.variational.nodes._SAMPLE", 100)  # of nodes of some 280 rows at first
+    X, _ = blobs(6000, k=3, gap=gap, seed=12)
+    rng = np.random.default_rng(13)
+    weight, order = rng.integers(0, 4, size=6000), rng.permutation(6000)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0] if name != "diag" else np.eye(3)
+    options = {"family": name, "accelerate": "tree"}
+    one, copies, permuted, turned = (
+        VariationalDPMixture(**options).fit(*given)
+        for given in (
+            (X, None, weight),
+            (np.repeat(X, weight, axis=0),),
+            (X[order], None, weight[order]),
+            (4 * X @ turn - 7, None, weight),
+        )
+    )
+    for other, scale in ((copies, 1.0), (permuted, 1.0), (turned, 4.0)):
+        assert other.n_nodes_ == one.n_nodes_
+        assert other.n_components_ == one.n_components_
+        shifted = other.free_energy_ - weight.sum() * 3 * np.log(scale)
+        assert shifted == pytest.approx(one.free_energy_, rel=1e-8)
+    assert_array_equal(copies.labels_, np.repeat(one.labels_, weight))
+    assert_array_equal(permuted.labels_, one.labels_[order])
+    assert_allclose(turned.means_, 4 * one.means_ @ turn - 7, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", DISCRETE)
 def test_sparse_counts_give_the_model_of_dense_ones(name):
     rng = np.random.default_rng(11)

@@ -50,17 +50,19 @@ def both(name, inputs, outputs):
     return results
 
 
-@given(slices_of_rows(), st.booleans())
-def test_slices_are_parted_alike(a, given_cut):
+@given(slices_of_rows(), st.booleans(), st.booleans())
+def test_slices_are_parted_alike(a, given_cut, keys):
     n, (start, stop) = len(a["X"]), a["slices"]
     cut = (start + stop + 1) // 2 if given_cut else np.full(start.shape, -1)
     margin = np.full(start.shape, 1e-9)
-    inputs = (a["X"], a["weight"], a["log_h"], np.arange(n), start, stop, a["mean"], a["direction"], margin)
+    key = np.arange(n, dtype=np.uint32) if keys else np.empty(0, np.uint32)
+    inputs = (a["X"], a["weight"], a["log_h"], key, np.arange(n), start, stop, a["mean"], a["direction"], margin)
     (mine, (cut_mine,)), (theirs, (cut_theirs,)) = both("halve_dense", inputs, [cut])
     assert_array_equal(cut_mine, cut_theirs)
     for x, y in zip(mine, theirs):
         assert_array_equal(x, y)
-    assert_array_equal(mine[0], a["X"][mine[3]])  # rows moved with their names
+    assert_array_equal(mine[0], a["X"][mine[4]])  # rows moved with their names
+    assert_array_equal(mine[3], mine[4][: key.size])  # and with their keys
 
 
 @given(slices_of_rows())
@@ -320,40 +322,3 @@ def test_sums_and_units_of_rows(seed, n, dtype, p):
     for fast, plain in zip(*results):
         assert_allclose(fast, plain, rtol=1e-12, atol=1e-9)
     assert results[0][0] == np.abs(X).max()
-
-
-@given(seed=st.integers(0, 99), most=st.integers(1, 30), weighted=st.booleans())
-def test_samples_of_slices(seed, most, weighted):
-    rng = np.random.default_rng(seed)
-    weight = rng.integers(1, 6, size=60) * rng.choice([0.25, 1.0, 3.0]) if weighted else np.empty(0)
-    start = np.sort(rng.choice(59, size=5, replace=False))
-    stop = np.append(start[1:], 60)
-    total = np.array([(weight[a:b].sum() if weighted else b - a) for a, b in zip(start, stop)], float)
-    first = np.concatenate([[0], np.cumsum(np.where(total > most, most, np.minimum(stop - start, most)))])
-    results = []
-    for module in (compiled, reference):
-        chosen, n = np.empty(first[-1], np.intp), np.empty(first[-1])
-        module.sample_rows(weight, start, stop, total, first, most, chosen, n)
-        results.append((chosen, n))
-    for fast, plain in zip(*results):
-        assert (fast == plain).all()
-
-
-@pytest.mark.parametrize("most", [20, 1000])
-def test_samples_of_nodes_stand_for_their_rows(most):
-    rng = np.random.default_rng(11)
-    X, weight = rng.normal(size=(300, 2)), rng.integers(1, 5, size=300)
-    trees = Tree(rows_of(X, weight.astype(float)), "full"), Tree(rows_of(np.repeat(X, weight, axis=0)), "full")
-    found = []
-    for tree in trees:
-        nodes = outer(tree, 3)
-        rows, first = tree.sample(nodes, most)
-        sums = np.add.reduceat(rows.n, first[:-1])
-        assert_allclose(sums, tree.tied(nodes).n)
-        assert (np.diff(first) <= np.maximum(most, np.diff(tree.bounds(nodes), axis=0)[0])).all()
-        for node, start, stop in zip(nodes, first[:-1], first[1:]):
-            a, b = (int(edge[0]) for edge in tree.bounds(np.array([node])))
-            assert (rows.mean[start:stop][:, None] == tree.rows.mean[a:b]).all(axis=2).any(axis=1).all()
-        found.append(np.add.reduceat(rows.n[:, None] * rows.mean, first[:-1]))
-    if most > 300:  # nothing was left out
-        assert_allclose(found[0], found[1], atol=1e-9)

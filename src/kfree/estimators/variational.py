@@ -177,8 +177,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         X : array (N, D), or CSR matrix for "multinomial", "poisson" and "bernoulli"
         y : ignored
         sample_weight : array (N,), default=None
-            An integer weight equals repeating the row; with a tree, whose large nodes are judged by some of their
-            rows, nearly so.
+            An integer weight equals repeating the row (with "kdtree" not quite).
 
         Returns
         -------

@@ -28,6 +28,9 @@ _TIE = 1e-9
 _ENTRIES = 65_536
 # Rows of a node that are measured by one thread.
 _PIECE = 65_536
+# Steps to a standard deviation in which the distances of rows from the mean of all are told apart: too wide for
+# rounding to matter, and too narrow for many rows to share one.
+_STEPS_APART = 2.0**24
 
 
 class Part(NamedTuple):
@@ -58,6 +61,7 @@ class DenseTable:
         # parts of the table itself, or nothing: they are permuted with the rows
         self.weight, self.log_h = _varying(rows.n, 1.0), _varying(rows.log_h)
         self.level = 0.0 if self.log_h.size else float(rows.log_h[0])
+        self.key = np.empty(0, np.uint32)  # says which rows stand for a node; the same for copies, wherever they lie
         self._diagonal = np.cumsum(np.arange(self.p, 0, -1)) - np.arange(self.p, 0, -1)  # in a packed triangle
 
     def part(self, nodes: Part, cut: Array, axes: bool) -> Born:
@@ -69,13 +73,13 @@ class DenseTable:
     def part_at_once(self, nodes: Array, first: int, fields: Part, left: Array, parent: Array) -> int:
         """All that is to be done for nodes of few rows, with full covariances, in one call: their children are written
         from place ``first`` on. How many there are."""
-        rows = (self.X, self.weight, self.log_h, self.level, self.order)
+        rows = (self.X, self.weight, self.log_h, self.level, self.key, self.order)
         limits = (_TIE, min(8, _STEPS // self.p), _STEPS, _SETTLED)
         return int(kernels().part_nodes(*rows, nodes, first, (UNSPLIT, LEAF), *limits, *fields, left, parent))
 
     def _halve(self, part: Part, cut: Array, axes: bool) -> None:
         direction, spread = self._directions(part, axes)
-        rows = (self.X, self.weight, self.log_h, self.order)
+        rows = (self.X, self.weight, self.log_h, self.key, self.order)
         kernels().halve_dense(*rows, part.start, part.stop, part.mean, direction, _TIE * np.sqrt(spread), cut)
 
     def _directions(self, part: Part, axes: bool) -> tuple[Array, Array]:
@@ -84,7 +88,7 @@ class DenseTable:
         if self.shape == "full" and not axes:
             assert part.second is not None
             self._leading(part.second, direction)
-            return direction, part.second[:, self._diagonal].sum(axis=1)
+            return direction, self._spread(part.second)
         variance = np.empty_like(direction)
         kernels().second_diag(self.X, self.weight, *slices, part.n, part.mean, variance)
         if axes:
@@ -135,6 +139,30 @@ class DenseTable:
 
             second = np.add.reduceat(np.concatenate(list(in_order(seconds, pieces))), first)
         return Part(start, stop, n, mean, log_h + self.level, second)
+
+    def give_keys(self, whole: Part) -> None:
+        """Give the rows keys by their distance from the mean of all: the same in any order, and if all are turned."""
+        assert whole.second is not None
+        spread = self._spread(whole.second)[0]
+        unit = _STEPS_APART / np.sqrt(spread) if spread > 0 else 0.0
+        self.key = np.empty(self.X.shape[0], np.uint32)
+        spans = [slice(a, a + _PIECE) for a in range(0, self.X.shape[0], _PIECE)]
+        for _ in in_order(lambda at: kernels().key_rows(self.X[at], whole.mean[0], unit, self.key[at]), spans):
+            pass
+
+    def sample(self, start: Array, stop: Array, total: Array, most: int) -> tuple[Tied, Array]:
+        """Rows of slices of so much weight, and where those of each slice begin, and end."""
+        size = int((stop - start).sum())
+        first, chosen, n = np.empty(start.size + 1, np.intp), np.empty(size, np.intp), np.empty(size)
+        kernels().sample_rows(self.X, self.weight, self.key, start, stop, total, most, first, chosen, n)
+        n = n[: first[-1]].copy()
+        return Tied(n, self.X[chosen[: n.size]], None, np.zeros(n.size)), first
+
+    def _spread(self, second: Array) -> Array:
+        """Sums of variances."""
+        if self.shape == "spherical":
+            return second
+        return (second[:, self._diagonal] if self.shape == "full" else second).sum(axis=1)
 
     def _means(self, start: Array, stop: Array, centre: Array) -> tuple[Array, Array, Array]:
         n, log_h, mean = np.empty(start.shape[0]), np.empty(start.shape[0]), np.empty((start.shape[0], self.p))
@@ -239,6 +267,8 @@ class Tree:
         self.max_nodes, self._slices = max_nodes, slices
         whole = (np.zeros(1, np.intp), np.full(1, order.shape[0], np.intp))
         self._nodes = self.table.measure(*whole, np.zeros((1, self.table.p)))
+        if isinstance(self.table, DenseTable) and shape != "none":
+            self.table.give_keys(self._nodes)
         self.count = 1
         self.left = np.where(self.table.alike(*whole), LEAF, UNSPLIT)  # first child, or a mark
         self.parent = np.full(1, -1, np.intp)
@@ -274,14 +304,10 @@ class Tree:
         return Tied(n[nodes], mean[nodes], None if second is None else second[nodes], log_h[nodes])
 
     def sample(self, nodes: Array, most: int) -> tuple[Tied, Array]:
-        """The rows of nodes without log h, or of those with many rows ``most`` at even steps of their weight; and where
-        the rows of each node begin, and end. Dense rows only."""
+        """The rows of nodes without log h, or of those with many rows about ``most``; and where the rows of each node
+        begin, and end. Dense rows with second moments only."""
         assert isinstance(self.table, DenseTable)
-        (start, stop), total = self.bounds(nodes), self._nodes.n[nodes]
-        first = np.concatenate([[0], np.cumsum(np.where(total > most, most, np.minimum(stop - start, most)))])
-        chosen, n = np.empty(first[-1], np.intp), np.empty(first[-1])
-        kernels().sample_rows(self.table.weight, start, stop, total, first, most, chosen, n)
-        return Tied(n, self.table.X[chosen], None, np.zeros(n.size)), first
+        return self.table.sample(*self.bounds(nodes), self._nodes.n[nodes], most)
 
     def split(self, nodes: Array) -> Array:
         """Give children to nodes that have none, if there is room; returns whether each has children now."""

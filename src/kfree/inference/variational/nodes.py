@@ -111,8 +111,8 @@ class TreeNodes:
         if self.fixed or isinstance(form, Linear):  # what nodes said before rows took over does not count
             return np.zeros(len(wanted), bool)
         share = view.shares(self.tied).resp
-        lost = [self._lost(form, int(c), np.flatnonzero(share[c] > 0.5)) for c in wanted]
-        return np.array(lost) <= _PAYS * prices
+        lost = in_order(lambda c: self._lost(form, int(c), np.flatnonzero(share[c] > 0.5)), wanted)
+        return np.array(list(lost)) <= _PAYS * prices
 
     def _lost(self, form: Weighted | Whitened, c: int, own: Array) -> float:
         """Nats that a Gaussian lacks in describing the rows of a component's own nodes; 0 if there are few rows."""

@@ -26,8 +26,10 @@ _UPDATES = 10
 _CLEAR = 0.5
 # Times that rows are refined for a split in doubt: in general, and of a component that is not what it should be.
 _CLOSER, _CLOSEST = 4, 12
-# Products until the leading direction is taken as found.
-_PRODUCTS = 30
+# Columns up to which a covariance is formed to find its leading direction; else products until it is taken as found.
+_FEW_COLUMNS, _PRODUCTS = 64, 30
+# Share of the squares of rows that may be left of their variance by rounding.
+_NOTHING = 1e-12
 
 
 class Proposal(NamedTuple):
@@ -250,12 +252,25 @@ def project(setting: Setting, params: Any, part: Tied, ray: Ray) -> Array:
 
 
 def _leading(rows: Any, weight: Array, centre: Array, second: Array | None) -> Array:
-    """Leading eigenvector of the weighted covariance of rows, by products."""
+    """Leading eigenvector of the weighted covariance of rows; ``second`` is what each has of its own."""
     p = centre.shape[0]
     own = np.zeros(p)
     if second is not None:
         own = np.broadcast_to((weight @ second) / (p if second.ndim == 1 else 1), (p,))
-    square = rows.multiply(rows) if sp.issparse(rows) else rows * rows
+    if p > _FEW_COLUMNS:
+        return _leading_by_products(rows, weight, centre, own)
+    if sp.issparse(rows):
+        gram = (rows.T @ rows.multiply(weight[:, None])).toarray() - weight.sum() * np.outer(centre, centre)
+    else:
+        gap = (rows - centre) * np.sqrt(weight)[:, None]
+        gram = gap.T @ gap
+    if np.trace(gram) <= _NOTHING * weight.sum() * (centre @ centre):  # one row: rounding must not choose
+        gram[:] = 0.0
+    return np.linalg.eigh(gram + np.diag(own))[1][:, -1]
+
+
+def _leading_by_products(rows: Any, weight: Array, centre: Array, own: Array) -> Array:
+    p, square = centre.shape[0], rows.multiply(rows) if sp.issparse(rows) else rows * rows
     spread = np.maximum(np.asarray(square.T @ weight).ravel() - weight.sum() * centre**2, 0.0) + own
     # a fixed start that no symmetry of the columns is likely to make orthogonal to the answer
     vector = np.sqrt(spread) * np.random.default_rng(0).uniform(0.5, 1.0, p) * np.where(np.arange(p) % 2, 1.0, -1.0)

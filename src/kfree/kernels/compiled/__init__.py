@@ -32,6 +32,7 @@ from kfree.kernels.compiled.nodes import (
 )
 from kfree.kernels.compiled.paper import paper_cells, paper_clusters
 from kfree.kernels.compiled.powers import raise_rows
+from kfree.kernels.compiled.sample import key_rows, sample_rows
 from kfree.kernels.compiled.seeds import gain_of_seeds
 from kfree.kernels.compiled.soft import add_columns, likeliest, soft_documents, soft_words
 from kfree.kernels.compiled.sums import (
@@ -54,7 +55,6 @@ from kfree.kernels.compiled.tree import (
     mean_dense,
     part_nodes,
     place_rows,
-    sample_rows,
     second_diag,
     second_full,
     sum_rows,
@@ -101,6 +101,7 @@ __all__ = [
     "halve_dense",
     "hash_csr",
     "hash_dense",
+    "key_rows",
     "leading_csr",
     "leading_dense",
     "leading_packed",

@@ -9,7 +9,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _mix(v):
+def mix(v):  # noqa: D103
     v = (v ^ (v >> _S30)) * _M1
     v = (v ^ (v >> _S27)) * _M2
     return v ^ (v >> _S31)
@@ -20,7 +20,7 @@ def hash_dense(X, rows, hashes):  # noqa: D103
     p = X.shape[1]
     column = np.empty(p, np.uint64)
     for j in range(p):
-        column[j] = _mix(np.uint64(j + 1) * _GOLDEN)
+        column[j] = mix(np.uint64(j + 1) * _GOLDEN)
     value = np.empty(1, np.float64)
     bits = value.view(np.uint64)
     for t in range(rows.shape[0]):
@@ -29,8 +29,8 @@ def hash_dense(X, rows, hashes):  # noqa: D103
         for j in range(p):
             if X[i, j] != 0:
                 value[0] = X[i, j]
-                total += _mix(bits[0] + column[j])
-        hashes[t] = _mix(total)
+                total += mix(bits[0] + column[j])
+        hashes[t] = mix(total)
 
 
 @njit(nogil=True, cache=True)
@@ -43,8 +43,8 @@ def hash_csr(data, indices, indptr, rows, hashes):  # noqa: D103
         for q in range(indptr[i], indptr[i + 1]):
             if data[q] != 0:
                 value[0] = data[q]
-                total += _mix(bits[0] + _mix(np.uint64(indices[q] + 1) * _GOLDEN))
-        hashes[t] = _mix(total)
+                total += mix(bits[0] + mix(np.uint64(indices[q] + 1) * _GOLDEN))
+        hashes[t] = mix(total)
 
 
 @njit(nogil=True, cache=True)

@@ -30,10 +30,12 @@ def place_rows(X, shift, scale, beyond, out):  # noqa: D103
 
 
 @njit(nogil=True, cache=True)
-def _swap(X, weight, log_h, order, i, j):
+def _swap(X, weight, log_h, key, order, i, j):
     for c in range(X.shape[1]):
         X[i, c], X[j, c] = X[j, c], X[i, c]
     order[i], order[j] = order[j], order[i]
+    if key.shape[0]:
+        key[i], key[j] = key[j], key[i]
     if weight.shape[0]:
         weight[i], weight[j] = weight[j], weight[i]
     if log_h.shape[0]:
@@ -49,7 +51,7 @@ def _beyond(X, i, centre, direction, margin):
 
 
 @njit(nogil=True, cache=True)
-def _part(X, weight, log_h, order, first, last, centre, direction, margin):
+def _part(X, weight, log_h, key, order, first, last, centre, direction, margin):
     i, j = first, last - 1
     # many rows: those on the wrong side are noted in blocks, as half of all branches on a side would be guessed wrong
     ahead, behind = np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
@@ -66,7 +68,7 @@ def _part(X, weight, log_h, order, first, last, centre, direction, margin):
                 behind[some_behind] = k
                 some_behind += not _beyond(X, k, centre, direction, margin)
         while done_ahead < some_ahead and done_behind < some_behind:
-            _swap(X, weight, log_h, order, ahead[done_ahead], behind[done_behind])
+            _swap(X, weight, log_h, key, order, ahead[done_ahead], behind[done_behind])
             done_ahead += 1
             done_behind += 1
         if done_ahead == some_ahead:
@@ -80,13 +82,13 @@ def _part(X, weight, log_h, order, first, last, centre, direction, margin):
             j -= 1
         if i >= j:
             return i
-        _swap(X, weight, log_h, order, i, j)
+        _swap(X, weight, log_h, key, order, i, j)
         i += 1
         j -= 1
 
 
 @njit(nogil=True, cache=True)
-def _part_widest(X, weight, log_h, order, first, last):
+def _part_widest(X, weight, log_h, key, order, first, last):
     """In the middle of the column with the largest range: only values count, not how often or where they occur."""
     widest, low, high = -1, 0.0, 0.0
     for c in range(X.shape[1]):
@@ -100,22 +102,22 @@ def _part_widest(X, weight, log_h, order, first, last):
     border = 0.5 * low + 0.5 * high
     centre, direction = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     centre[widest], direction[widest] = border if low <= border < high else low, 1.0
-    return _part(X, weight, log_h, order, first, last, centre, direction, 0.0)
+    return _part(X, weight, log_h, key, order, first, last, centre, direction, 0.0)
 
 
 @njit(nogil=True, cache=True)
-def halve_dense(X, weight, log_h, order, start, stop, mean, direction, margin, cut):  # noqa: D103
+def halve_dense(X, weight, log_h, key, order, start, stop, mean, direction, margin, cut):  # noqa: D103
     for t in range(start.shape[0]):
         if cut[t] >= 0:
             continue
         first, last = start[t], stop[t]
-        cut[t] = _part(X, weight, log_h, order, first, last, mean[t], direction[t], margin[t])
+        cut[t] = _part(X, weight, log_h, key, order, first, last, mean[t], direction[t], margin[t])
         if cut[t] == first or cut[t] == last:
-            cut[t] = _part_widest(X, weight, log_h, order, first, last)
+            cut[t] = _part_widest(X, weight, log_h, key, order, first, last)
 
 
 @njit(nogil=True, cache=True)
-def _same(X, i, k):
+def same_rows(X, i, k):  # noqa: D103
     for c in range(X.shape[1]):  # noqa: SIM110 - compiled
         if X[i, c] != X[k, c]:
             return False
@@ -127,7 +129,7 @@ def alike_dense(X, start, stop, alike):  # noqa: D103
     for t in range(start.shape[0]):
         alike[t] = True
         for i in range(start[t] + 1, stop[t]):
-            if not _same(X, i, start[t]):
+            if not same_rows(X, i, start[t]):
                 alike[t] = False
                 break
 
@@ -272,7 +274,7 @@ def leading_packed(second, squarings, steps, tolerance, direction):  # noqa: D10
 
 @njit(nogil=True, cache=True)
 def part_nodes(  # noqa: D103
-    X, weight, log_h, level, order, nodes, first, marks, tie, squarings, steps, tolerance,
+    X, weight, log_h, level, key, order, nodes, first, marks, tie, squarings, steps, tolerance,
     start, stop, n, mean, own_log_h, second, left, parent,
 ):  # fmt: skip
     T, p, count = nodes.shape[0], X.shape[1], first
@@ -285,7 +287,7 @@ def part_nodes(  # noqa: D103
             margin[t] += second[nodes[t], place]
             place += p - c
         margin[t] = tie * np.sqrt(margin[t])
-    halve_dense(X, weight, log_h, order, begin, end, centre, direction, margin, cut)
+    halve_dense(X, weight, log_h, key, order, begin, end, centre, direction, margin, cut)
     for t in range(T):
         left[nodes[t]] = marks[1]
         if cut[t] < end[t]:
@@ -302,26 +304,6 @@ def part_nodes(  # noqa: D103
     for t in range(count - first):
         left[first + t] = marks[1] if alike[t] else marks[0]
     return count - first
-
-
-@njit(nogil=True, cache=True)
-def sample_rows(weight, start, stop, total, first, most, chosen, n):  # noqa: D103
-    for t in range(start.shape[0]):
-        step = total[t] / most
-        if max(total[t], stop[t] - start[t]) <= most:
-            for i in range(first[t + 1] - first[t]):
-                chosen[first[t] + i] = start[t] + i
-                n[first[t] + i] = weight[start[t] + i] if weight.shape[0] else 1.0
-            continue
-        row, passed = start[t], weight[start[t]] if weight.shape[0] else 1.0
-        for i in range(first[t + 1] - first[t]):
-            middle = (i + 0.5) * step
-            if not weight.shape[0]:
-                row = min(start[t] + int(middle), stop[t] - 1)
-            while weight.shape[0] and passed <= middle and row < stop[t] - 1:
-                row += 1
-                passed += weight[row]
-            chosen[first[t] + i], n[first[t] + i] = row, step
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})

@@ -31,6 +31,7 @@ from kfree.kernels.reference.nodes import (
     unpack,
 )
 from kfree.kernels.reference.paper import paper_cells, paper_clusters
+from kfree.kernels.reference.sample import key_rows, sample_rows
 from kfree.kernels.reference.soft import add_columns, likeliest, raise_rows, soft_documents, soft_words
 from kfree.kernels.reference.sums import (
     add_csr,
@@ -52,7 +53,6 @@ from kfree.kernels.reference.tree import (
     mean_dense,
     part_nodes,
     place_rows,
-    sample_rows,
     second_diag,
     second_full,
     sum_rows,
@@ -99,6 +99,7 @@ __all__ = [
     "halve_dense",
     "hash_csr",
     "hash_dense",
+    "key_rows",
     "leading_csr",
     "leading_dense",
     "leading_packed",

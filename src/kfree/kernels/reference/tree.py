@@ -31,12 +31,12 @@ def _apart_widest(x):
     return x[:, widest] > (border if low[widest] <= border < high[widest] else low[widest])
 
 
-def halve_dense(X, weight, log_h, order, start, stop, mean, direction, margin, cut):
+def halve_dense(X, weight, log_h, key, order, start, stop, mean, direction, margin, cut):
     """Part the rows of each slice by the side of its mean they are on, in place; fills ``cut``, the border.
 
     Rows with <x - mean, direction> > margin come last. Where that parts nothing, the column with the largest range
     does; if all rows agree, ``cut`` is ``stop``. A ``cut`` that is not negative is given, and nothing moves.
-    ``weight``, ``log_h`` (if there are any) and ``order`` move with the rows.
+    ``weight``, ``log_h``, ``key`` (if there are any) and ``order`` move with the rows.
     """
     for t in np.flatnonzero(np.asarray(cut) < 0):
         rows = slice(start[t], stop[t])
@@ -44,7 +44,7 @@ def halve_dense(X, weight, log_h, order, start, stop, mean, direction, margin, c
         if beyond.all() or not beyond.any():
             beyond = _apart_widest(X[rows])
         count, front, back = _exchanges(beyond)
-        for array in (X, weight, log_h, order):
+        for array in (X, weight, log_h, key, order):
             if array.size:
                 part = array[rows]
                 part[front], part[back] = part[back].copy(), part[front].copy()
@@ -110,7 +110,7 @@ def leading_packed(second, squarings, steps, tolerance, direction):
 
 
 def part_nodes(
-    X, weight, log_h, level, order, nodes, first, marks, tie, squarings, steps, tolerance,
+    X, weight, log_h, level, key, order, nodes, first, marks, tie, squarings, steps, tolerance,
     start, stop, n, mean, own_log_h, second, left, parent,
 ):  # fmt: skip
     """Part nodes along the leading directions of their packed covariances, rows within ``tie`` of a spread being on
@@ -121,7 +121,7 @@ def part_nodes(
     leading_packed(second[nodes], squarings, steps, tolerance, direction)
     diagonal = np.cumsum(np.arange(p, 0, -1)) - np.arange(p, 0, -1)
     margin = tie * np.sqrt(second[nodes][:, diagonal].sum(axis=1))
-    halve_dense(X, weight, log_h, order, begin, end, centre, direction, margin, cut)
+    halve_dense(X, weight, log_h, key, order, begin, end, centre, direction, margin, cut)
     apart = np.flatnonzero(cut < end)
     born, alike = slice(first, first + 2 * apart.size), np.empty(2 * apart.size, bool)
     start[born] = np.stack([begin[apart], cut[apart]], axis=1).ravel()
@@ -134,21 +134,6 @@ def part_nodes(
     left[nodes], left[nodes[apart]] = marks[1], first + 2 * np.arange(apart.size)
     left[born], parent[born] = np.where(alike, marks[1], marks[0]), np.repeat(nodes[apart], 2)
     return 2 * apart.size
-
-
-def sample_rows(weight, start, stop, total, first, most, chosen, n):
-    """The rows of slices, and their weights; of slices that have or weigh more than ``most`` the rows in the middle of
-    ``most`` even steps of their weight. Those of slice t are written from place ``first[t]`` on."""
-    for t in range(start.shape[0]):
-        place, own = slice(first[t], first[t + 1]), np.arange(start[t], stop[t])
-        w = weight[own] if weight.size else np.ones(own.size)
-        if max(total[t], own.size) > most:
-            step = total[t] / most
-            middle = (np.arange(most) + 0.5) * step
-            chosen[place] = own[np.minimum(np.searchsorted(np.cumsum(w), middle, side="right"), own.size - 1)]
-            n[place] = step
-        else:
-            chosen[place], n[place] = own, w
 
 
 def leading_dense(X, weight, start, stop, mean, steps, tolerance, direction):

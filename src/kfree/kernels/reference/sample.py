@@ -1,0 +1,35 @@
+"""Rows that stand for others: chosen by keys that depend on nothing but where a row is among all."""
+
+import numpy as np
+
+from kfree.kernels.reference.content import mix
+
+
+def key_rows(X, centre, unit, key):
+    """Numbers that look like chance, one for each distance from a centre; distances are told apart in steps of
+    ``1 / unit``, so that rounding does not change them, nor a rotation."""
+    steps = np.minimum(np.sqrt(((X - centre) ** 2).sum(axis=1)) * unit, 2.0**62)
+    key[:] = mix(steps.astype(np.int64).astype(np.uint64)) >> np.uint64(32)
+
+
+def sample_rows(X, weight, key, start, stop, total, most, first, chosen, n):
+    """The rows of slices, and their weights; of slices with more than ``most`` rows those with the ``most`` least keys,
+    their weights scaled to the slice's ``total``. Copies may be chosen as one row. Those of slice t are written from
+    place ``first[t]`` on."""
+    place = 0
+    for t in range(start.shape[0]):
+        own = np.arange(start[t], stop[t])
+        if own.size > most:
+            order = np.argsort(key[own], kind="stable")
+            own = own[order[key[own][order] <= np.unique(key[own])[:most][-1]]]
+        w = weight[own] if weight.size else np.ones(own.size)
+        if own.size < stop[t] - start[t]:
+            w = w * (total[t] / w.sum())
+        first[t] = place
+        for row, mass in zip(own, w):
+            if place > first[t] and (X[row] == X[chosen[place - 1]]).all():
+                n[place - 1] += mass
+            else:
+                chosen[place], n[place] = row, mass
+                place += 1
+    first[-1] = place
