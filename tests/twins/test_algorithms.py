@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,19 +16,22 @@ from kfree.inference.moves import _shares_between, merge_halves
 from kfree.inference.serial import Sweep, Swept
 from kfree.inference.serial import _pass as serial_pass
 from kfree.inference.table import make_memory, make_table
-from kfree.rows import DenseRows, set_span_threads
+from kfree.kernels import compiled, reference
+from kfree.rows import CsrRows, DenseRows, set_span_threads
 from slow_twins import Slow, orders, same_partition
 
 NONE = np.empty(0)
 
 
-def table_of(family, x, weight=None, eta=0.0):
+def table_of(family, x, weight=None, eta=0.0, sparse=False):
     """A table of statistics with the anchor at the global centre (rows of translating families are centred)."""
     weight = NONE if weight is None else weight
     w = weight if weight.size else np.ones(len(x))
     mean = family.centre((w[:, None] * x).sum(axis=0)[None], w.sum()[None])[0]
     shift = mean if family.translates else np.zeros(x.shape[1])
     rows = DenseRows(x, weight=weight, scale=NONE, shift=shift)
+    if sparse:
+        rows = CsrRows(sp.csr_matrix(x), weight=weight, scale=NONE)
     geometry = Geometry(family, mean - shift, eta, mean - shift if eta else None)
     return make_table(rows, geometry), shift, mean
 
@@ -96,15 +100,16 @@ def test_delayed_creation_equals_the_plain_algorithm(name):
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.4])
-@pytest.mark.parametrize("name", NAMES)
-def test_collapsed_in_blocks_equals_one_row_at_a_time(name, eta, monkeypatch):
+@pytest.mark.parametrize(("name", "sparse"), [*((name, False) for name in NAMES), ("kl", True), ("poisson", True)])
+def test_collapsed_in_blocks_equals_one_row_at_a_time(name, sparse, eta, monkeypatch):
     family = make(name)
     if eta and not family.smoothable:
         pytest.skip("cosine has no prior")
     monkeypatch.setattr("kfree.inference.collapsed._BLOCK", 7)
+    monkeypatch.setattr("kfree.inference.collapsed._VISITS", 7)
     x = draw_rows(name, 24, 3, seed=3, boundary=False)
     weight = np.random.default_rng(1).integers(1, 4, size=24).astype(float)
-    table, _, mean = table_of(family, x, weight, eta)
+    table, _, mean = table_of(family, x, weight, eta, sparse)
     slow = Slow(family, x, 1.0, weight, eta, mean)
     slow.lam = lam_of(slow, 0.3)
     memory = make_memory(24)
@@ -112,6 +117,53 @@ def test_collapsed_in_blocks_equals_one_row_at_a_time(name, eta, monkeypatch):
     for order, labels in zip(orders(24, 3), slow.collapsed(np.arange(24) % 3, orders(24, 3))):
         move_rows(table, memory, slow.lam, order, np.inf)
         assert same_partition(memory.labels, labels)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    eta=st.sampled_from([0.0, 0.1, 3.0]),
+    share=st.floats(0.01, 2.0),
+    most=st.sampled_from([1, 4, np.inf]),
+    name=st.sampled_from(["kl", "poisson"]),
+)
+def test_sparse_counts_move_as_dense_ones_do(seed, eta, share, most, name):
+    rng = np.random.default_rng(seed)
+    rate = rng.gamma(0.3, 5.0, size=(4, 12))
+    x = rng.poisson(rate[rng.integers(4, size=40)]).astype(float) + np.eye(12)[rng.integers(12, size=40)]
+    x = x / x.sum(axis=1, keepdims=True) if name == "kl" else x
+    weight = rng.choice([0.0, 0.5, 1.0, 3.0], size=40) + np.eye(40)[0]
+    start, found = rng.integers(3, size=40).astype(np.int32), []
+    for sparse in (False, True):
+        table, _, mean = table_of(make(name), x, weight, eta, sparse)
+        lam = share * float(make(name).divergence(x, mean).mean())
+        memory = make_memory(40)
+        memory.labels[:] = start
+        moved = [move_rows(table, memory, lam, order, most) for order in orders(40, 3)]
+        found.append((moved, memory.labels))
+    assert_allclose(found[0][0], found[1][0])
+    assert same_partition(found[0][1][weight > 0], found[1][1][weight > 0])
+
+
+@given(seed=st.integers(0, 10_000), eta=st.sampled_from([0.0, 0.5]), scaled=st.booleans())
+def test_counts_move_as_in_the_reference(seed, eta, scaled):
+    rng = np.random.default_rng(seed)
+    X = sp.csr_matrix(rng.poisson(0.7, size=(30, 8)).astype(float) + np.eye(30, 8))
+    X.data[rng.integers(X.nnz)] = 0.0  # a stored zero
+    scale, weight = rng.uniform(0.5, 2.0, size=30 if scaled else 0), rng.integers(1, 4, size=30).astype(float)
+    labels, pseudo = rng.integers(3, size=30).astype(np.int32), eta * rng.dirichlet(np.ones(8))
+    factor = weight * (scale if scaled else 1.0)
+    start = np.zeros((8, 5)) + pseudo[:, None]
+    for k in range(3):
+        start[:, k] += np.asarray(X.T @ (factor * (labels == k))).ravel()
+    mass, count = eta + np.bincount(labels, weight, 5), np.bincount(labels, minlength=5)
+    rule, results = (pseudo, eta, rng.uniform(0.1, 5.0), 1e-10, 1e-12, rng.choice([3.0, np.inf])), []
+    for module in (compiled, reference):
+        state = [array.copy() for array in (start, start.sum(axis=0), mass, count, labels)]
+        entries = (X.data, X.indices, X.indptr, scale, weight, np.arange(30))
+        results.append((module.move_counts(*entries, *rule, *state), state))
+    assert results[0][0] == results[1][0]
+    for fast, plain in zip(results[0][1], results[1][1]):
+        assert_allclose(fast, plain, rtol=1e-9, atol=1e-12)
 
 
 def test_collapsed_joins_the_cluster_whose_cost_rises_least_not_the_nearest():

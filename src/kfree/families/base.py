@@ -117,6 +117,8 @@ class Family(ABC):
     smoothable: ClassVar[bool] = True
     #: True if observations are counts, so that projections of them live on a lattice.
     counts: ClassVar[bool] = False
+    #: True if phi(x) is the sum of x log x, up to what is linear in x: zeros of a row need not be looked at to move it.
+    entropic: ClassVar[bool] = False
 
     @abstractmethod
     def phi(self, stats: Array) -> Array:

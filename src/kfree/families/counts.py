@@ -24,6 +24,7 @@ class Poisson(Separable):
     name = "poisson"
     lower = 0.0
     counts = True
+    entropic = True
     advice = _ADVICE
 
     def phi(self, stats: Array) -> Array:
@@ -60,6 +61,7 @@ class KL(Separable):
     lower = 0.0
     normalise = "sum"
     counts = True
+    entropic = True
     advice = _ADVICE
 
     def phi(self, stats: Array) -> Array:

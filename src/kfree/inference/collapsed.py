@@ -15,11 +15,17 @@ from kfree.inference.grow import penalised
 from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.inference.serial import visit
 from kfree.inference.table import Memory, Table
+from kfree.kernels import kernels
+from kfree.rows import CsrRows
 
 #: Rows evaluated together, limited by the size of the temporary (rows x clusters x columns).
 _BLOCK, _ENTRIES = 512, 500_000
 #: A row leaves its cluster only for a gain above this share of what is at stake.
 GAIN = 1e-10
+# Share of a part that may be left of a sum without it by rounding.
+_TINY = 1e-12
+# Rows of counts that are visited in one call, after which an interrupt is noticed.
+_VISITS = 4096
 
 
 class Collapsed(NamedTuple):
@@ -90,7 +96,7 @@ def _partition_cost(table: Table, centres: Centres, memory: Memory) -> float:
 def _less(total: Array, part: Array) -> Array:
     """A sum without one of its parts; what is left of nothing is nothing, not rounding."""
     rest = total - part
-    return np.where(np.abs(rest) <= 1e-12 * np.abs(part), 0.0, rest)
+    return np.where(np.abs(rest) <= _TINY * np.abs(part), 0.0, rest)
 
 
 class Clusters:
@@ -136,6 +142,8 @@ def move_rows(table: Table, memory: Memory, lam: float, order: Array, max_cluste
     weight = table.rows.weights(slice(0, table.n))
     order = order[weight[order] > 0]
     count = np.bincount(memory.labels[weight > 0], minlength=K)
+    if isinstance(table.rows, CsrRows) and table.geometry.family.entropic:
+        return _move_counts(table, table.rows, memory, lam, order, weight, (total, mass, count), max_clusters)
     clusters = Clusters(total, mass, count)
     moved, start = 0.0, 0
     while start < order.size:
@@ -143,6 +151,36 @@ def move_rows(table: Table, memory: Memory, lam: float, order: Array, max_cluste
         rows = order[start : start + size]
         moved += _move_block(table, memory, lam, rows, weight[rows], clusters, max_clusters)
         start += rows.size
+    return moved
+
+
+def _move_counts(
+    table: Table,
+    rows: CsrRows,
+    memory: Memory,
+    lam: float,
+    order: Array,
+    weight: Array,
+    clusters: tuple[Array, Array, Array],
+    max_clusters: float,
+) -> float:
+    """The same for sparse counts, of which only the columns of a row are looked at, compiled."""
+    geometry, (total, mass, count) = table.geometry, clusters
+    pseudo = np.zeros(rows.p) if geometry.prior_mean is None else geometry.eta * geometry.prior_mean
+    sums, mass = np.ascontiguousarray((total + pseudo).T), mass + geometry.eta
+    data, entries = rows.X.data.astype(np.float64, copy=False), (rows.X.indices, rows.X.indptr, rows.scale)
+    rule = (pseudo, geometry.eta, lam, GAIN, _TINY, float(max_clusters))
+    size, moved, start = sums.sum(axis=0), 0.0, 0
+    while start < order.size:
+        some = order[start : start + _VISITS]
+        state = (sums, size, mass, count, memory.labels)
+        visited, weight_moved = kernels().move_counts(data, *entries, weight, some, *rule, *state)
+        start, moved = start + visited, moved + weight_moved
+        if visited < some.size:  # a place for a new cluster is wanted
+            K = count.size
+            sums = np.concatenate([sums, np.repeat(pseudo[:, None], K, axis=1)], axis=1)
+            size, mass = np.append(size, np.full(K, pseudo.sum())), np.append(mass, np.full(K, geometry.eta))
+            count = np.append(count, np.zeros_like(count))
     return moved
 
 

@@ -4,6 +4,7 @@ from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_se
 from kfree.kernels.compiled.closing import close_documents, close_words
 from kfree.kernels.compiled.collapsed import collapse_cells
 from kfree.kernels.compiled.content import farthest, find_content, hash_csr, hash_dense
+from kfree.kernels.compiled.counts import move_counts
 from kfree.kernels.compiled.decide import (
     least_changes,
     lower_bounds,
@@ -115,6 +116,7 @@ __all__ = [
     "measure_dense",
     "mend_documents",
     "merge_changes",
+    "move_counts",
     "near_threshold",
     "nearest_csr",
     "nearest_dense",

@@ -4,6 +4,7 @@ from kfree.kernels.reference.between import lower_medians, rows_of_pairs, sort_s
 from kfree.kernels.reference.closing import close_documents, close_words
 from kfree.kernels.reference.collapsed import collapse_cells
 from kfree.kernels.reference.content import farthest, find_content, hash_csr, hash_dense
+from kfree.kernels.reference.counts import move_counts
 from kfree.kernels.reference.decide import (
     least_changes,
     lower_bounds,
@@ -113,6 +114,7 @@ __all__ = [
     "measure_dense",
     "mend_documents",
     "merge_changes",
+    "move_counts",
     "near_threshold",
     "nearest_csr",
     "nearest_dense",
