@@ -183,6 +183,8 @@ def canonical_order(mean: Array, mass: Array) -> Array:
         stop = int(np.searchsorted(-mass[order], -mass[order[start]], side="right"))
         if stop - start > 1:
             tied = order[start:stop]
-            order[start:stop] = tied[np.lexsort(mean[tied].T[::-1])]
+            size = np.abs(mean[tied]).max(axis=0)  # of each column: rounding must not tell centres apart, either
+            columns = np.rint(mean[tied] / np.where(size > 0, size, 1.0) * 2.0**40)
+            order[start:stop] = tied[np.lexsort(columns.T[::-1])]
         start = stop
     return order
