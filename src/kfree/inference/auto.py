@@ -18,7 +18,7 @@ from kfree.rows.threads import in_order
 #: Rounds in which the K between the neighbours of the best one are looked at.
 REFINEMENTS = 2
 #: Where this share of the clusters are groups of their own, no more than FINE_UP_TO clusters are looked at.
-PLAIN = 0.7
+PLAIN = 0.9
 #: Clusters may be this many times the groups.
 SLACK = 1.5
 #: Windows with a smaller ratio of their ends are narrow.

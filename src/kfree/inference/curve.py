@@ -195,8 +195,10 @@ class Curve:
 
     def trace(self) -> None:
         """The whole curve, on the grid."""
-        self.forward(grid(self.most, COARSE_FORWARD)[1:])
-        self.backward(grid(self.most, COARSE_BACKWARD)[1:])
+        coarse = grid(self.most, COARSE_FORWARD)[1:]
+        self.forward(coarse)
+        # those that many centres were added for at a time, too: they are far from settled
+        self.backward({*coarse, *grid(self.most, COARSE_BACKWARD)[1:]})
 
     def fill(self, ks: Iterable[int]) -> None:
         """Further values of K."""
