@@ -433,3 +433,34 @@ def test_bad_rows_are_named():
         model.predict(X[:, :1])
     with pytest.raises(ValueError, match="n_samples must be >= 1"):
         model.sample(0)
+
+
+def test_weights_that_leave_no_digits_are_named():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match=r"sum of sample_weight is 3e\+17"):
+        VariationalDPMixture().fit(X, sample_weight=np.full(30, 1e16))
+    assert VariationalDPMixture().fit(X, sample_weight=np.full(30, 1e13)).n_components_ >= 1
+
+
+def test_hyperparameters_are_named_in_the_units_they_were_given_in():
+    X = 100 * np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match=r"prior\['mean'\] has shape \(3,\)"):
+        VariationalDPMixture(prior={"mean": [1, 2, 3]}).fit(X)
+    with pytest.raises(ValueError, match=r"prior\['covariance'\] must be finite and above 0, got -1"):
+        VariationalDPMixture(prior={"covariance": -1}).fit(X)
+
+
+def test_rows_whose_sum_overflows_are_rows_like_others(recwarn):
+    model = VariationalDPMixture().fit(np.random.default_rng(0).normal(size=(30, 2)))
+    assert model.predict([[1e308, 1e308]]).shape == (1,)
+    assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
+
+
+@pytest.mark.parametrize("seconds", [0.005, 0.02, 0.05])
+def test_the_trace_ends_with_the_free_energy_of_the_nodes(seconds):
+    rng = np.random.default_rng(0)
+    X = (5 * rng.normal(size=(8, 4)))[rng.integers(8, size=20_000)] + rng.normal(size=(20_000, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = VariationalDPMixture(accelerate="tree", max_time=seconds).fit(X)
+    assert model.free_energy_trace_[-1] == model.tied_free_energy_

@@ -11,6 +11,7 @@ from kfree.inference.loop import Budget
 from kfree.inference.variational import forms
 from kfree.inference.variational.nodes import Rule, TreeNodes
 from kfree.inference.variational.partition import SingleRows
+from kfree.inference.variational.prune import _at_least, _loss, prune
 from kfree.inference.variational.search import Plan, search
 from kfree.inference.variational.sweep import sweep
 from kfree.kernels import compiled, reference
@@ -186,6 +187,35 @@ def test_rows_take_over_where_nodes_save_nothing():
     assert nodes.fixed
     assert nodes.tied is nodes.rows
     assert nodes.expand(mixture_on(setting, tied, 2).view(setting)) == 0
+
+
+@pytest.mark.parametrize("rows", [300, 3000])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_group_that_is_clearly_one_has_two_components(seed, rows):
+    angle = 2 * np.pi * np.arange(5) / 5
+    ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    grid = np.stack(np.meshgrid(np.arange(3.0), np.arange(3.0)), axis=-1).reshape(-1, 2)
+    for centres, width in ((ring, 0.05), (grid, 0.1)):
+        X = np.repeat(centres, rows, axis=0) + width * np.random.default_rng(seed).normal(size=(rows * len(centres), 2))
+        assert VariationalDPMixture(accelerate="tree").fit(X).n_components_ == len(centres)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_component_is_doubted_by_what_the_others_would_do_with_its_rows(seed):
+    X, truth = blobs(600, k=3, gap=6.0, seed=seed)
+    rng = np.random.default_rng(seed)
+    setting, tied = problem("gaussian", X)
+    half = (truth == 0) & (rng.random(600) < 0.4)  # two components for one group
+    mixture = mixture_of(setting, tied, np.eye(5)[np.where(half, 3, truth)])[0]
+    scores = mixture.view(setting).scores(tied)
+    share, lse = forms.soften(scores)
+    mass = share @ tied.n
+    least = _at_least(tied.n, share, mass)
+    loss = [_loss(tied.n, scores, share, lse, mass, c) for c in range(4)]
+    assert (least <= np.array(loss) + 1e-9).all()
+    pair = np.argsort(loss)[:2]
+    assert max(loss[c] for c in pair) < 0.1 * min(loss[c] for c in range(4) if c not in pair)
+    assert prune(setting, tied, mixture).mixture.size == 3
 
 
 def test_no_more_nodes_than_allowed():

@@ -68,7 +68,9 @@ def check_finite(X: Any) -> None:
     bad_rows, bad, first = 0, 0, None
     for start in range(0, X.shape[0], 65536):
         part = X[start : start + 65536]
-        if np.isfinite(part.sum(dtype=np.float64)):
+        with np.errstate(over="ignore"):
+            total = part.sum(dtype=np.float64)
+        if np.isfinite(total):
             continue
         entries = part.tocoo() if sp.issparse(part) else part
         wrong = ~np.isfinite(entries.data if sp.issparse(part) else entries)

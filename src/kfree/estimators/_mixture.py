@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from kfree.estimators._checks import check_domain, check_number, check_weight
 from kfree.families import Array
 from kfree.families.conjugate import CONJUGATE, Conjugate, Facts, join
+from kfree.families.conjugate.base import hyperparameter
 from kfree.inference.variational.forms import make_runner
 from kfree.inference.variational.mixture import Mixture, Setting
 from kfree.inference.variational.sweep import assign, soften_all
@@ -42,6 +43,8 @@ def check_given(prior: Any, family: Conjugate) -> Mapping[str, Any]:
 
 # Concentrations beyond this have too few digits, as differences of digamma functions.
 _MOST = 1e8
+# Sums of weights beyond this have too few digits left for the prior, which keeps covariances apart from singular ones.
+_MOST_WEIGHT = 1e15
 
 
 def check_concentration(concentration: Any) -> StickBreaking:
@@ -86,6 +89,11 @@ class Problem(NamedTuple):
         given = check_given(prior, family)
         check_rows(X, family)
         weight = check_weight(sample_weight, X.shape[0])
+        if weight.sum() > _MOST_WEIGHT:
+            raise ValueError(
+                f"The sum of sample_weight is {weight.sum():g}, and beyond {_MOST_WEIGHT:g} the prior is lost in "
+                "rounding. A weight counts as so many copies of a row: divide them."
+            )
         n = np.array(weight) if weight.size else np.ones(X.shape[0])  # a copy: it may be permuted
         if (n == 0).any():
             X, n = X[n > 0], n[n > 0]
@@ -103,8 +111,11 @@ def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
     """Hyperparameters that have the units of the data."""
     inside = dict(given)
     if "mean" in inside:
-        inside["mean"] = (np.asarray(inside["mean"], dtype=np.float64) - units.shift) / units.scale
+        mean = hyperparameter(inside, "mean", None, units.shift.shape, -np.inf)
+        inside["mean"] = (mean - units.shift) / units.scale
     if "covariance" in inside:
+        width = np.asarray(inside["covariance"], dtype=np.float64)
+        hyperparameter(inside, "covariance", None, width.shape, -np.inf if width.ndim == 2 else 0.0)
         inside["covariance"] = np.asarray(inside["covariance"], dtype=np.float64) / units.scale**2
     return inside
 

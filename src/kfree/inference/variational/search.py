@@ -27,6 +27,8 @@ _KEPT = 0.5
 _SOON = 3
 # A split that has further to fall than this many times its last step is given up.
 _HOPELESS = 50
+# Rounding of a covariance over what the prior adds to it, for each unit of weight.
+_PRIOR = 2e-14
 # A proposal is good as long as the weight of its component has changed by no more than this share.
 _STALE = 0.01
 
@@ -183,8 +185,10 @@ class _Search:
             view = mixture.view(self.setting)
             opened = self.partition.expand(view)
             after = self._swept(mixture, state.names[order], state.energy, state.cycle + 1, view)
-            # divergences are differences of numbers of the order of D for each component
-            terms = 1e-4 * mixture.size * self.partition.tied.mean.shape[1]
+            # divergences are differences of numbers of the order of D for each component, and beside a large weight
+            # little is left of the prior where a component has few rows
+            terms, total = 1e-4 * mixture.size * self.partition.tied.mean.shape[1], self.partition.tied.total
+            terms += 1e9 * total * min(1.0, _PRIOR * total)
             scale = abs(after.swept.evidence) + abs(after.energy) + terms
             fall = max(after.fall, 0.0)
             if after.cycle > 1 and after.energy - target > _HOPELESS * fall:
@@ -275,6 +279,7 @@ class _Search:
         self.partition.coarsen(after.view)
         if self.partition.tied is not rows:
             after = self._swept(after.mixture, after.names, view=after.view)
+            self.trace.append(after.energy)
         self.state = after
 
     def _candidate(self, state: State) -> int | None:
