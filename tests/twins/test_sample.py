@@ -37,8 +37,14 @@ def test_keys_of_rows(seed, unit):
         assert len(set(zip(distance.ravel(), fast))) == len(set(distance.ravel())) == len(set(fast))
 
 
-@given(seed=st.integers(0, 99), most=st.integers(1, 30), weighted=st.booleans(), values=st.sampled_from([3, 10, 2**32]))
-def test_samples_of_slices(seed, most, weighted, values):
+@given(
+    seed=st.integers(0, 99),
+    most=st.integers(1, 30),
+    weighted=st.booleans(),
+    values=st.sampled_from([3, 10, 2**32]),
+    merged=st.booleans(),
+)
+def test_samples_of_slices(seed, most, weighted, values, merged):
     rng = np.random.default_rng(seed)
     key = rng.integers(values, size=60).astype(np.uint32)
     X = np.stack([key, rng.integers(2, size=60)], axis=1).astype(float)  # two rows for each key
@@ -49,7 +55,7 @@ def test_samples_of_slices(seed, most, weighted, values):
     results = []
     for module in (compiled, reference):
         first, chosen, n = np.empty(6, np.intp), np.empty(60, np.intp), np.empty(60)
-        module.sample_rows(X, weight, key, start, stop, total, most, first, chosen, n)
+        module.sample_rows(X, weight, key, start, stop, total, most, merged, first, chosen, n)
         parts = [slice(*ends) for ends in pairwise(first)]
         assert_allclose([n[at].sum() for at in parts], total)
         results.append([contents(Tied(n[at], X[chosen[at]], None, n[at])) for at in parts])

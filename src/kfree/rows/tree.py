@@ -150,11 +150,11 @@ class DenseTable:
         for _ in in_order(lambda at: kernels().key_rows(self.X[at], whole.mean[0], unit, self.key[at]), spans):
             pass
 
-    def sample(self, start: Array, stop: Array, total: Array, most: int) -> tuple[Tied, Array]:
+    def sample(self, start: Array, stop: Array, total: Array, most: int, merged: bool) -> tuple[Tied, Array]:
         """Rows of slices of so much weight, and where those of each slice begin, and end."""
         size = int((stop - start).sum())
         first, chosen, n = np.empty(start.size + 1, np.intp), np.empty(size, np.intp), np.empty(size)
-        kernels().sample_rows(self.X, self.weight, self.key, start, stop, total, most, first, chosen, n)
+        kernels().sample_rows(self.X, self.weight, self.key, start, stop, total, most, merged, first, chosen, n)
         n = n[: first[-1]].copy()
         return Tied(n, self.X[chosen[: n.size]], None, np.zeros(n.size)), first
 
@@ -303,11 +303,11 @@ class Tree:
         _, _, n, mean, log_h, second = self._nodes
         return Tied(n[nodes], mean[nodes], None if second is None else second[nodes], log_h[nodes])
 
-    def sample(self, nodes: Array, most: int) -> tuple[Tied, Array]:
+    def sample(self, nodes: Array, most: int, merged: bool = False) -> tuple[Tied, Array]:
         """The rows of nodes without log h, or of those with many rows about ``most``; and where the rows of each node
-        begin, and end. Dense rows with second moments only."""
+        begin, and end. If ``merged``, copies are one row. Dense rows with second moments only."""
         assert isinstance(self.table, DenseTable)
-        return self.table.sample(*self.bounds(nodes), self._nodes.n[nodes], most)
+        return self.table.sample(*self.bounds(nodes), self._nodes.n[nodes], most, merged)
 
     def split(self, nodes: Array) -> Array:
         """Give children to nodes that have none, if there is room; returns whether each has children now."""

@@ -119,7 +119,7 @@ class TreeNodes:
         mass = float(self.tied.n[own].sum())
         if mass < _AMPLE * self.rows.mean.shape[1]:
             return 0.0
-        rows, _ = self.tree.sample(self.nodes[own], _SAMPLE)
+        rows, _ = self.tree.sample(self.nodes[own], _SAMPLE, merged=True)  # each counts once for what chance may do
         return mass * negentropy(whiten(rows.mean, form, c), rows.n)
 
     def part(self, index: Array, share: Array) -> Part:

@@ -46,10 +46,15 @@ def _least(key, first, last, most, found):
 
 
 @njit(nogil=True, cache=True)
-def sample_rows(X, weight, key, start, stop, total, most, first, chosen, n):  # noqa: D103
+def sample_rows(X, weight, key, start, stop, total, most, merged, first, chosen, n):  # noqa: D103
     found, place = np.empty((stop - start).max(), np.uint64), 0
     for t in range(start.shape[0]):
         first[t], size = place, stop[t] - start[t]
+        if size <= most and not merged:
+            for row in range(start[t], stop[t]):
+                chosen[place], n[place] = row, weight[row] if weight.shape[0] else 1.0
+                place += 1
+            continue
         count, mass = _least(key, start[t], stop[t], most, found), 0.0
         for i in range(count):
             row = start[t] + np.int64(found[i] & _LOW)

@@ -12,14 +12,15 @@ def key_rows(X, centre, unit, key):
     key[:] = mix(steps.astype(np.int64).astype(np.uint64)) >> np.uint64(32)
 
 
-def sample_rows(X, weight, key, start, stop, total, most, first, chosen, n):
+def sample_rows(X, weight, key, start, stop, total, most, merged, first, chosen, n):
     """The rows of slices, and their weights; of slices with more than ``most`` rows those with the ``most`` least keys,
-    their weights scaled to the slice's ``total``. Copies may be chosen as one row. Those of slice t are written from
-    place ``first[t]`` on."""
+    their weights scaled to the slice's ``total``. Copies are chosen as one row (of slices that are taken whole only if
+    they are to be ``merged``). Those of slice t are written from place ``first[t]`` on."""
     place = 0
     for t in range(start.shape[0]):
         own = np.arange(start[t], stop[t])
-        if own.size > most:
+        whole = own.size <= most
+        if not whole or merged:
             order = np.argsort(key[own], kind="stable")
             own = own[order[key[own][order] <= np.unique(key[own])[:most][-1]]]
         w = weight[own] if weight.size else np.ones(own.size)
@@ -27,7 +28,8 @@ def sample_rows(X, weight, key, start, stop, total, most, first, chosen, n):
             w = w * (total[t] / w.sum())
         first[t] = place
         for row, mass in zip(own, w):
-            if place > first[t] and (X[row] == X[chosen[place - 1]]).all():
+            last = chosen[place - 1]
+            if place > first[t] and (merged or not whole) and (X[row] == X[last]).all():
                 n[place - 1] += mass
             else:
                 chosen[place], n[place] = row, mass
