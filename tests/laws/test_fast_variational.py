@@ -225,11 +225,12 @@ def test_no_more_nodes_than_allowed():
     assert fitted.n_nodes_ <= 21
 
 
+@pytest.mark.parametrize("how", ["tree", "kdtree"])
 @pytest.mark.parametrize("name", GAUSSIANS)
-def test_weights_are_copies_and_threads_do_not_matter(name):
+def test_weights_are_copies_and_threads_do_not_matter(name, how):
     X, _ = blobs(400, seed=8)
     weight = np.random.default_rng(9).integers(0, 4, size=400)
-    options = {"family": name, "accelerate": "tree"}
+    options = {"family": name, "accelerate": how}
     one = VariationalDPMixture(**options).fit(X, sample_weight=weight)
     two = VariationalDPMixture(**options).fit(np.repeat(X, weight, axis=0))
     assert one.n_components_ == two.n_components_

@@ -62,6 +62,11 @@ def _kd_slices(X: Any, name: str) -> Slices:
         raise ValueError(
             f"accelerate='kdtree' needs dense rows, and family={name!r} was given sparse ones. Use accelerate='tree'."
         )
-    _, order, nodes, _ = KDTree(X, leaf_size=_LEAF).get_arrays()
-    start, stop = (np.asarray(nodes[name], dtype=np.intp) for name in ("idx_start", "idx_end"))
-    return Slices(np.array(order, dtype=np.intp), start, stop)
+    # one row for each content, in the order of their values: medians then do not hang on copies or the order of rows
+    once, which, copies = np.unique(X, axis=0, return_inverse=True, return_counts=True)
+    _, order, nodes, _ = KDTree(once, leaf_size=_LEAF).get_arrays()
+    edges = np.concatenate([[0], np.cumsum(copies[order])])
+    start, stop = (edges[nodes[name]] for name in ("idx_start", "idx_end"))
+    place = np.empty(order.size, np.intp)
+    place[order] = np.arange(order.size)
+    return Slices(np.argsort(place[which.ravel()], kind="stable"), start, stop)

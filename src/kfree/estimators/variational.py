@@ -41,9 +41,8 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
     accelerate : {"auto", "tree", "kdtree"} or None, default="auto"
         None looks at every row in every update (VDP). "tree" lets nodes of a tree of principal directions stand for
         the rows they hold (Fast-VDP), "kdtree" those of scikit-learn's KDTree, as in [1]_: many more nodes for the
-        same free energy, and cut at medians of rows, so that a weight there is not quite a repetition. Labels, and
-        F, are from a last exact look at all rows. "auto" takes the tree for Gaussians of at least 20 000 rows and
-        100 rows a column. Where nodes come down to single rows, the rows take over.
+        same free energy. Labels, and F, are from a last exact look at all rows. "auto" takes the tree for Gaussians of
+        at least 20 000 rows and 100 rows a column. Where nodes come down to single rows, the rows take over.
     concentration : float or pair, default=1.0
         Larger expects more components. A pair (a1, a2) is the Beta prior of every stick; a number stands for
         (1, concentration), the Dirichlet process.
@@ -177,7 +176,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         X : array (N, D), or CSR matrix for "multinomial", "poisson" and "bernoulli"
         y : ignored
         sample_weight : array (N,), default=None
-            An integer weight equals repeating the row (with "kdtree" not quite).
+            An integer weight equals repeating the row.
 
         Returns
         -------
