@@ -12,7 +12,8 @@ from kfree.inference.assign import Centres, nearest
 from kfree.inference.auto import choose_lam
 from kfree.inference.loop import Budget
 from kfree.inference.table import Table, make_table
-from kfree.inference.valleys import _bridges, _discoveries
+from kfree.inference.unimodal import discoveries
+from kfree.inference.valleys import _bridges
 from kfree.rows import CsrRows, DenseRows
 
 
@@ -210,5 +211,5 @@ def test_a_bridge_is_a_pair_without_which_there_are_more_parts():
 
 def test_discoveries_are_the_largest_set_within_the_rate():
     p = np.array([0.001, 0.5, 0.009, 0.02, 0.9])
-    assert _discoveries(p, 0.05).tolist() == [True, False, True, True, False]
-    assert not _discoveries(np.array([0.5, 0.6]), 0.05).any()
+    assert discoveries(p, 0.05).tolist() == [True, False, True, True, False]
+    assert not discoveries(np.array([0.5, 0.6]), 0.05).any()

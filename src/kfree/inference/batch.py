@@ -21,7 +21,7 @@ from kfree.inference.table import Memory, Table, make_memory
 #: Distinct rows of the first and the last sample, growth between them, and how much larger the table must be.
 FIRST_SAMPLE, LAST_SAMPLE, GROWTH_FACTOR, MARGIN = 2000, 50_000, 5, 2
 #: Share of the weight that may still change label on a sample, and on a sample with extremes.
-SAMPLE_TOL, EXTREME_TOL = 0.01, 0.0005
+SAMPLE_TOL, EXTREME_TOL = 0.003, 0.0005
 #: Clusters may number at most this share of a sample's rows.
 ROWS_PER_CLUSTER = 10
 #: Moves are made on samples up to this size, in at most so many rounds.

@@ -95,7 +95,7 @@ def _shatter(table: Table, memory: Memory, lam: float, gain: Array, side: Array,
         _measure(table, labels, wanted, cost)
         halves = halve(table, parent.size, Memory(labels, cost, memory.low), rule, wanted)
         gain, side = halves.gain, halves.side
-        clear[parent[(gain > lam) & (halves.clarity >= rule.clarity)]] = True
+        clear[parent[(gain > lam) & halves.clear(rule)]] = True
     return Parts(labels, parent, clear)
 
 

@@ -1,7 +1,8 @@
 """Cuts of clusters in two, all clusters at once, and which of them are clear.
 
-A cut is judged on rows that did not choose it (an even bit of the hash fits, an odd one judges): otherwise noise looks
-clear when a cluster has few rows for its dimension. Copies of a row are one judge.
+A cut is clear if much of the variance across it lies between its sides and there is a valley at it. It is judged on
+rows that did not choose it (an even bit of the hash fits, an odd one judges): otherwise noise looks clear when a
+cluster has few rows for its dimension. Copies of a row are one judge.
 """
 
 from typing import NamedTuple
@@ -11,20 +12,21 @@ import numpy as np
 from kfree.families import Affine, Array
 from kfree.inference.assign import Centres, own_cost
 from kfree.inference.table import Memory, Table
+from kfree.inference.unimodal import p_values
 from kfree.kernels import kernels
 from kfree.rows.threads import in_order
 
-#: Between-sides share of the variance at which a split is clear: 0.64 for a halved Gaussian, 0.8 for two 4 sd apart.
-CLARITY = 0.8
-#: What chance may add to a share that n rows judge, times sqrt(n); a halved Gaussian's standard error is 0.34.
-CHANCE = 0.15
+#: Between-sides share of the variance from which a split may be clear: 0.64 for a halved Gaussian, 0.75 for a uniform,
+#: 0.8 for two Gaussians 4 sd apart.
+CLARITY = 0.76
+#: How often the judges of a cloud without a valley may see one.
+VALLEY = 0.01
 #: Pairs of seeds tried in each cluster.
 TRIALS = 4
 #: Two-means steps after seeding.
 STEPS = 4
 
 _JUDGE = np.uint64(0xA5A5A5A5)
-_MIN_JUDGES = 8
 # Entries of a table up to which all trials are made in one go.
 _ENTRIES = 200_000
 
@@ -54,7 +56,13 @@ class Halves(NamedTuple):
 
     side: Array  # (n,) bool, True for the second one
     gain: Array  # (K,) fall of the objective, penalty apart; 0 where there is none
-    clarity: Array  # (K,) share of the judges' variance that lies between the sides, less what chance may add to it
+    clarity: Array  # (K,) share of the judges' variance that lies between the sides
+    valley: Array  # (K,) how often the judges of a cloud without a valley would show one like this; 1 if not looked at
+
+    def clear(self, rule: SplitRule) -> Array:
+        """Clusters (K,) whose split is clear by a rule."""
+        clear = self.clarity >= rule.clarity
+        return clear & (self.valley <= VALLEY) if rule.clarity else clear
 
 
 class Roles(NamedTuple):
@@ -62,31 +70,31 @@ class Roles(NamedTuple):
 
     fits: Array  # indices of rows
     judges: Array  # indices of rows
-    chance: Array  # (K,) what chance may add to the judges' share; inf where there are too few
 
 
 def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
     """Split the wanted ones of K clusters (all by default) in two by seeded two-means; keep the best of some trials."""
     which = np.arange(K) if wanted is None else np.flatnonzero(wanted)
-    found = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K))
+    found = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K), np.ones(K))
     if not which.size:
         return found
-    roles = _roles(table, memory, rule, K)
+    roles = _roles(table, rule)
     labels = memory.labels
     if which.size < K:  # the others are left out of everything: their centres alone may be most of the work
         rank = np.full(K, -1, np.int32)
         rank[which] = np.arange(which.size)
         labels = rank[labels]
-        fits, judges = (rows[labels[rows] >= 0] for rows in (roles.fits, roles.judges))
-        roles = Roles(fits, judges, roles.chance[which])
-    best = _best_halves(table, Parted(labels, memory.cost, np.flatnonzero(labels >= 0)), roles, rule.trials)
-    found.gain[which], found.clarity[which] = best.gain, best.clarity
+        roles = Roles(*(rows[labels[rows] >= 0] for rows in roles))
+    parted = Parted(which.size, labels, memory.cost, np.flatnonzero(labels >= 0))
+    best = _best_halves(table, parted, roles, rule.trials)
+    found.gain[which], found.clarity[which], found.valley[which] = best.gain, best.clarity, best.valley
     return found._replace(side=best.side)
 
 
 class Parted(NamedTuple):
     """Clusters that are to be halved."""
 
+    K: int
     labels: Array  # (n,) int32, -1 for rows of other clusters
     cost: Array  # (n,) divergence from the centre
     members: Array  # indices of the rows of these clusters
@@ -94,8 +102,8 @@ class Parted(NamedTuple):
 
 def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Halves:
     """For each cluster the trial that gains most."""
-    K, members = roles.chance.size, parted.members
-    best = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K))
+    K, members = parted.K, parted.members
+    best = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K), np.ones(K))
     # small tables spend their time in Python, which does not run in parallel: all trials in one go
     small = table.rows.entries <= _ENTRIES
     goes = [range(trials)] if small and trials else [range(trial, trial + 1) for trial in range(trials)]
@@ -104,20 +112,18 @@ def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Hal
             better = found.gain > best.gain
             chosen = members[better[parted.labels[members]]]
             best.side[chosen] = found.side[chosen]
-            best.gain[better], best.clarity[better] = found.gain[better], found.clarity[better]
+            for mine, theirs in zip(best[1:], found[1:]):
+                mine[better] = theirs[better]
     return best
 
 
-def _roles(table: Table, memory: Memory, rule: SplitRule, K: int) -> Roles:
+def _roles(table: Table, rule: SplitRule) -> Roles:
     active = table.rows.weight > 0 if table.rows.weight.size else np.ones(table.n, bool)
     if not rule.held_out:
         everybody = np.flatnonzero(active)
-        return Roles(everybody, everybody, np.zeros(K))
+        return Roles(everybody, everybody)
     even = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0
-    judges = _once(table, np.flatnonzero(active & ~even))
-    count = np.bincount(memory.labels[judges], minlength=K)
-    chance = np.where(count >= _MIN_JUDGES, CHANCE / np.sqrt(np.maximum(count, 1)), np.inf)
-    return Roles(np.flatnonzero(active & even), judges, chance)
+    return Roles(np.flatnonzero(active & even), _once(table, np.flatnonzero(active & ~even)))
 
 
 def _once(table: Table, rows: Array) -> Array:
@@ -132,7 +138,7 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
 
     To each trial belong clusters of its own, K of them, which hold the same rows.
     """
-    T, K = len(trials), roles.chance.size
+    T, K = len(trials), parted.K
     fits = _for_each(T, roles.fits)
     labels = _shifted(T, K, parted.labels[roles.fits])
     mean, usable = _seed(table, parted.cost[fits], fits, labels, K, trials)
@@ -151,8 +157,10 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     contrast[labels // K, rows] = value = _contrast(table, mean, rows, labels)
     gain = _gains(table, rows, 2 * labels + (value > 0), usable)
     judged = contrast[:, roles.judges].ravel()
-    clarity = _clarity(_shifted(T, K, parted.labels[roles.judges]), judged, T * K) - np.tile(roles.chance, T)
-    return [Halves(*parts) for parts in zip(contrast > 0, gain.reshape(T, K), clarity.reshape(T, K))]
+    cluster = _shifted(T, K, parted.labels[roles.judges])
+    clarity = _clarity(cluster, judged, T * K)
+    by_trial = (values.reshape(T, K) for values in (gain, clarity, _valleys(cluster, judged, clarity)))
+    return [Halves(*parts) for parts in zip(contrast > 0, *by_trial)]
 
 
 def _for_each(T: int, rows: Array) -> Array:
@@ -233,3 +241,14 @@ def _clarity(cluster: Array, value: Array, K: int) -> Array:
     between = (count * mean**2).reshape(K, 2).sum(axis=1)
     total = np.bincount(cluster, value**2, K)
     return between / np.where(total > 0, total, 1.0)
+
+
+def _valleys(cluster: Array, value: Array, clarity: Array) -> Array:
+    """How often the judges' contrast of a cloud without a valley would show one like this, where it may decide."""
+    valley, may = np.ones(clarity.size), clarity >= CLARITY
+    if may.any():
+        rows = np.flatnonzero(may[cluster])
+        rows = rows[np.lexsort((value[rows], cluster[rows]))]
+        edges = np.searchsorted(cluster[rows], np.flatnonzero(may))
+        valley[may] = p_values(value[rows], np.append(edges, rows.size))
+    return valley

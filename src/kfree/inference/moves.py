@@ -7,14 +7,14 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, own_cost
-from kfree.inference.halves import SplitRule, halve, mix
+from kfree.inference.halves import CLARITY, SplitRule, halve, mix
 from kfree.inference.table import Memory, Table
 from kfree.rows.threads import in_order
 
 #: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
 STRAYS = 0.02
-#: Two clusters that share less than this of the variance between them are halves of one: 0.64 for a Gaussian.
-HALVES = 0.68
+#: Two clusters that share less than this of the variance between them are halves of one, which would not be split.
+HALVES = CLARITY
 #: Others that a cluster may be merged with: its closest ones, and none that this many times lam puts out of reach.
 NEIGHBOURS, FAR = 8, 10.0
 
@@ -185,7 +185,7 @@ def apply_moves(
     wanted = np.array([tried is None or print not in tried.gain for print in prints], bool)
     halves = halve(table, K, memory, rule, wanted)
     margin = 1e-10 * (lam + halves.gain)
-    split = np.flatnonzero((halves.gain > lam + margin) & (halves.clarity >= rule.clarity))
+    split = np.flatnonzero((halves.gain > lam + margin) & halves.clear(rule))
     split = split[np.argsort(-halves.gain[split], kind="stable")][: int(max(0, min(most_splits, split.size)))]
     if tried is not None:
         np.copyto(tried.side, halves.side, where=wanted[memory.labels])

@@ -16,19 +16,15 @@ from kfree.families import Array
 from kfree.inference.assign import Centres
 from kfree.inference.curve import Solution
 from kfree.inference.pilot import Pilot, uniform
+from kfree.inference.unimodal import FEWEST, discoveries, p_values
 from kfree.kernels import kernels
 
 #: Share of the smaller cluster that must have the other one as second nearest for the two to be neighbours.
 NEIGHBOURS = 0.05
 #: False discovery rate of valleys, for each K.
 RATE = 0.02
-#: Rows there must be on each side of a valley, and in a group.
-FEWEST = 8
 #: What p is multiplied by where one pair alone connects two parts: there is no second test; one column, several.
 BRIDGE_ONE_COLUMN, BRIDGE = 10**1.5, 10**0.5
-#: sqrt(n) dip of uniform samples (simulated) and how often it is exceeded; beyond, a decade for every 0.083.
-_QUANTILES = np.array([0.0, 0.371, 0.491, 0.529, 0.609, 0.692, 0.692 + 20 * 0.083])
-_LOG_P = np.array([np.log10(2), np.log10(0.5), -1.0, np.log10(0.05), -2.0, -3.0, -23.0])
 
 _HALVES, _LATTICE = 2_000_000, 3_000_000  # streams of random numbers
 _PIECE = 4_000_000  # entries of the centres of pairs held at a time
@@ -70,7 +66,7 @@ def find_groups(pilot: Pilot, mean: Array, parent: Array | None = None) -> tuple
         pairs = pairs[parent[pairs[:, 0]] == parent[pairs[:, 1]]]
     p = _p_values(pilot, order, pairs, K)
     p = p * np.where(_bridges(pairs, K), BRIDGE_ONE_COLUMN if pilot.table.rows.p == 1 else BRIDGE, 1.0)
-    joined = pairs[~_discoveries(p, RATE)]
+    joined = pairs[~discoveries(p, RATE)]
     graph = coo_matrix((np.ones(len(joined)), joined.T), shape=(K, K))
     _, group = connected_components(graph, directed=False)
     return group, labels
@@ -134,7 +130,7 @@ def _p_values(pilot: Pilot, order: _Order, pairs: Array, K: int) -> Array:
     for start in range(0, len(pairs), step):
         piece = pairs[start : start + step]
         between = _between(pilot, order, piece, total, mass)
-        p[start : start + step] = _test(*_project(pilot, between, piece, halves))
+        p[start : start + step] = p_values(*_project(pilot, between, piece, halves))
     return p
 
 
@@ -198,20 +194,6 @@ def _project(pilot: Pilot, between: _Between, pairs: Array, halves: _Halves) -> 
     return t, edges
 
 
-def _test(t: Array, edges: Array) -> Array:
-    """Dip test of each pair on equally many rows of both sides, those nearest to the border."""
-    n_pairs = edges.size - 1
-    pair = np.repeat(np.arange(n_pairs), np.diff(edges))
-    border = edges[:-1] + np.bincount(pair[t < 0], minlength=n_pairs)
-    side = np.minimum(border - edges[:-1], edges[1:] - border)
-    side[side < FEWEST] = 0
-    rank = np.arange(t.size) - border[pair]
-    kept = t[(rank >= -side[pair]) & (rank < side[pair])]
-    dips = np.empty(n_pairs)
-    kernels().dip(kept, np.concatenate([[0], np.cumsum(2 * side)]), dips)
-    return np.where(side > 0, 10 ** np.interp(np.sqrt(2 * side) * dips, _QUANTILES, _LOG_P), 1.0)
-
-
 def _bridges(pairs: Array, K: int) -> Array:
     """True for a pair without which the graph of the pairs has more parts.
 
@@ -235,12 +217,3 @@ def _bridges(pairs: Array, K: int) -> Array:
             bridge[stem[int(v)]] = branch[v] == 0
             branch[parent[v]] ^= branch[v]
     return bridge
-
-
-def _discoveries(p: Array, rate: float) -> Array:
-    """Benjamini & Hochberg (1995): hypotheses rejected at a false discovery rate."""
-    if not p.size:
-        return np.zeros(0, bool)
-    ranked = np.sort(p)
-    below = np.flatnonzero(ranked <= rate * np.arange(1, p.size + 1) / p.size)
-    return p <= ranked[below[-1]] if below.size else np.zeros(p.size, bool)
