@@ -11,7 +11,8 @@ from helpers import BREGMAN, NAMES, draw_rows, make
 from kfree.families import Geometry
 from kfree.inference.assign import Centres, assign, confirmed, loosen
 from kfree.inference.collapsed import move_rows
-from kfree.inference.grow import Grown, Growth, _pass, update
+from kfree.inference.grow import Grown, Growth, _pass, grow, update
+from kfree.inference.loop import Budget
 from kfree.inference.moves import _shares_between, merge_halves
 from kfree.inference.serial import Sweep, Swept
 from kfree.inference.serial import _pass as serial_pass
@@ -94,9 +95,68 @@ def test_delayed_creation_equals_the_plain_algorithm(name):
     state = Grown(Centres(table.geometry, (mean - shift)[None]), 0)
     growth = Growth(slow.lam, 0.0, pause=0, one_at_a_time=True)
     for labels, means in slow.delayed(8):
-        state, _ = _pass(table, state, memory, growth)
+        state, _ = _pass(table, state, memory, growth, 1)
         assert same_partition(memory.labels, labels)
         assert_allclose(np.sort(state.centres.mean + shift, axis=0), np.sort(means, axis=0), rtol=1e-9, atol=1e-12)
+
+
+@given(
+    seed=st.integers(0, 2**20),
+    tol=st.sampled_from([0.0, 0.01]),
+    weighted=st.booleans(),
+    whole=st.booleans(),
+    most=st.sampled_from([3, np.inf]),
+    max_iter=st.sampled_from([2, 5, 300]),
+    dtype=st.sampled_from(["f4", "f8"]),
+)
+def test_passes_made_in_one_call_equal_passes_one_by_one(seed, tol, weighted, whole, most, max_iter, dtype):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(80, 3)) + 3 * rng.normal(size=(6, 3))[rng.integers(6, size=80)]
+    x = np.round(x) if whole else x.astype(dtype)  # whole numbers have ties and copies
+    weight = rng.integers(0, 4, size=80).astype(float) if weighted else NONE
+    results = []
+    for at_once in (True, False):
+        table, _, _ = table_of(make("sqeuclidean"), x.astype(float), weight)
+        table.rows.dtype = np.dtype(dtype)
+        start, memory, told = Centres(table.geometry, np.zeros((1, 3))), make_memory(80), []
+        budget = Budget(report=lambda phase, count, info, told=told: told.append((count, info)))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("kfree.inference.grow.QUICK", 10**9 if at_once else 0)
+            growth = Growth(4.0, tol, most)
+            outcome = grow(table, start, memory, growth, budget, phase="", max_iter=max_iter)
+        assert [count for count, _ in told] == list(range(1, len(told) + 1))
+        assert [info.objective for _, info in told] == outcome.trace
+        results.append((outcome, memory.labels, [info[2:5] for _, info in told]))
+    (mine, labels, told), (theirs, their_labels, their_told) = results
+    assert told == their_told
+    assert mine.converged == theirs.converged
+    assert_allclose(mine.trace, theirs.trace, rtol=1e-12)
+    assert_array_equal(labels, their_labels)
+    assert_allclose(mine.state.centres.mean, theirs.state.centres.mean, rtol=1e-12, atol=1e-13)
+    assert (mine.state.pause, mine.state.moved) == (theirs.state.pause, theirs.state.moved)
+
+
+@given(seed=st.integers(0, 2**20), passes=st.integers(1, 5), whole=st.booleans(), dtype=st.sampled_from(["f4", "f8"]))
+def test_spans_assigned_in_one_call_equal_spans_taken_apart(seed, passes, whole, dtype):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(60, 4)).astype(dtype)
+    x = np.round(x) if whole else x
+    weight = rng.choice([0.0, 0.5, 2.0], size=60) if seed % 2 else NONE
+    results = []
+    for at_once in (True, False):
+        table, _, _ = table_of(make("sqeuclidean"), x, weight)
+        centres, memory = Centres(table.geometry, table.rows.dense(np.arange(7))), make_memory(60)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("kfree.inference.assign.QUICK", 0)  # bounds from the first pass on
+            if not at_once:
+                patch.setattr(DenseRows, "assign", lambda self, *rest: None)
+            for _ in range(passes):
+                sums = assign(table, centres, memory, 2.0)
+                centres = update(table, centres, sums.total, sums.mass, memory, sums.reach)
+        results.append((memory.labels, memory.cost, *sums[:4], sums.reach))
+    assert_array_equal(results[0][0], results[1][0])
+    for mine, theirs in zip(*results):
+        assert_allclose(mine, theirs, rtol=1e-14, atol=1e-300)
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.4])
@@ -233,9 +293,6 @@ def test_threads_do_not_matter():
         with set_span_threads(count):
             table, _, _ = table_of(make("sqeuclidean"), x)
             memory = make_memory(len(x))
-            from kfree.inference.grow import grow
-            from kfree.inference.loop import Budget
-
             start = Centres(table.geometry, np.zeros((1, 3)))
             out = grow(table, start, memory, Growth(4.0), Budget(), phase="", max_iter=12)
             results.append((memory.labels.copy(), out.state.centres.mean, out.trace))

@@ -351,9 +351,126 @@ def test_one_call_for_a_span_equals_its_parts_and_its_twin(seed, m, p, weighted,
     square, total, mass = np.empty(m), np.zeros((4, p)), np.zeros(4)
     compiled.distance_dense(X, np.arange(m), shift, scale, labels, mean, square)
     compiled.add_dense(X, np.arange(m), shift, scale, weight, labels, total, mass)
-    assert_array_equal(both[0][0], 0.5 * square)
+    assert_allclose(both[0][0], 0.5 * square, rtol=1e-15)  # where it is inlined a product may be fused otherwise
     assert_array_equal(both[0][1], total)
     assert_array_equal(both[0][2], mass)
+
+
+@st.composite
+def spans(draw):
+    """Arguments of ``assign_dense``: small integers, or rows so near the border that single precision is in doubt."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    m, p, K = draw(st.integers(1, 60)), draw(st.integers(1, 20)), draw(st.integers(1, 9))
+    near = draw(st.sampled_from([0.0, 1e-8, 1e-6, 1e-4]))
+    dtype, product = draw(st.sampled_from([("f4", "f4"), ("f8", "f4"), ("f8", "f8")]))
+    mean = rng.normal(size=(K, p)) if near else rng.integers(-2, 3, size=(K, p)).astype(float)
+    X = (mean[rng.integers(K, size=m)] + mean[rng.integers(K, size=m)]) / 2 + near * rng.normal(size=(m, p))
+    X, anchor = X.astype(dtype), mean.mean(axis=0)
+    coef, offset = 2 * (mean - anchor), (mean**2).sum(axis=1) - (anchor**2).sum()
+    limits = [
+        (float(np.finfo(kind).eps), float(np.finfo(kind).tiny), float(np.finfo(kind).max) / 4)
+        for kind in (product, "f8")
+    ]
+    return {
+        "X": X,
+        "mean": mean,
+        "anchor": anchor,
+        "first": np.empty(0, product),
+        "limits": tuple(limits),
+        "looks": ((coef.astype(product), offset.astype(product), limits[0]), (coef, offset, limits[1])),
+        "norms": (1.0, float(np.sqrt((anchor**2).sum())), float(np.sqrt((coef**2).sum(axis=1).max()))),
+        "size": float((mean**2).sum(axis=1).max() + (anchor**2).sum()),
+        "base": ((X - anchor) ** 2).sum(axis=1),
+        "weight": rng.integers(0, 3, size=m) / 2.0 if draw(st.booleans()) else NONE,
+        "lam": draw(st.sampled_from([0.5, 3.0, np.nan])),
+        "before": rng.integers(K, size=m).astype(np.int32),
+        "low": rng.choice([-np.inf, 0.0, 0.5, 3.0, 50.0], size=m),
+    }
+
+
+@given(spans(), st.booleans())
+def test_an_assignment_in_one_call_equals_its_twin_and_the_definition(a, known):
+    m, (K, p) = len(a["X"]), a["mean"].shape
+    exact = ((a["X"].astype(float)[:, None] - a["mean"]) ** 2).sum(axis=2)
+    before, low = a["before"], a["low"]
+    if known:  # bounds that hold: no other centre is nearer
+        others = exact.copy()
+        others[np.arange(m), before] = np.inf
+        low = np.minimum(low, others.min(axis=1) * (1 - 1e-9) - 1e-9)
+    both = []
+    for module in (compiled, reference):
+        memory = before.copy(), low.copy(), np.full(m, np.nan)
+        sums = np.zeros((K, p)), np.zeros(K), np.zeros(K)
+        done = module.assign_dense(
+            a["X"],
+            np.arange(m),
+            np.zeros(p),
+            NONE,
+            a["weight"],
+            a["mean"],
+            1.0,
+            a["looks"],
+            a["base"],
+            NONE,
+            NONE,
+            a["norms"],
+            a["size"],
+            a["lam"],
+            known,
+            *memory,
+            sums,
+        )
+        both.append((done, memory, sums))
+    (mine, memory, sums), (theirs, their_memory, their_sums) = both
+    assert (mine[0] > 0) == (theirs[0] > 0)
+    if mine[0]:  # nothing is done if anything is left open
+        assert_array_equal(memory[0], before)
+        assert_array_equal(memory[1], low)
+        assert not any(values.any() for values in sums)
+        return
+    assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
+    for one, other in zip((*memory, *sums), (*their_memory, *their_sums)):
+        assert_allclose(one, other, rtol=1e-4, atol=1e-4 * a["size"] if other is their_memory[1] else 1e-12)
+    labels, w = memory[0], a["weight"] if a["weight"].size else np.ones(m)
+    assert_array_equal(labels, exact.argmin(axis=1))
+    assert_allclose(memory[2], exact.min(axis=1), rtol=1e-12, atol=1e-14)
+    others = exact.copy()
+    others[np.arange(m), labels] = np.inf
+    assert (memory[1] <= others.min(axis=1) * (1 + 1e-12) + 1e-12).all()
+    assert_allclose(sums[1], np.bincount(labels, w, K))
+    assert_allclose(mine[3:], [w[labels != before].sum(), (w * exact.min(axis=1)).sum()], rtol=1e-12, atol=1e-14)
+
+
+@given(spans(), st.integers(1, 6), st.integers(0, 3), st.sampled_from([0.0, 0.1]), st.booleans())
+def test_passes_in_one_call_equal_their_twin_and_assignments_one_by_one(a, room, pause, tol, may_open):
+    m, (K, p) = len(a["X"]), a["mean"].shape
+    w = a["weight"] if a["weight"].size else np.ones(m)
+    lam = np.inf if np.isnan(a["lam"]) else a["lam"]
+    rule, table = (pause, 2, tol, max(w.sum(), 1.0), may_open), (a["X"], np.arange(m), np.zeros(p), NONE, a["weight"])
+    both = []
+    for module in (compiled, reference):
+        mean, memory = a["mean"].copy(), (a["before"].copy(), a["low"].copy(), np.empty(m))
+        sums, trace = (np.empty((K, p)), np.empty(K), np.empty(K)), np.zeros((room, 3))
+        metric = (a["base"], a["anchor"], 1.0, lam)
+        done = module.descend_dense(*table, *metric, rule, a["first"], a["limits"], mean, *memory, sums, trace)
+        both.append((*done[:2], trace[: done[0]], mean, memory[0], *sums))
+    for mine, theirs in zip(*both):
+        assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)
+    count, complete, trace, mean = both[0][:4]
+    x, labels, centres = a["X"].astype(float), a["before"], a["mean"].copy()
+    for t in range(count):
+        nearest = ((x[:, None] - centres) ** 2).sum(axis=2)
+        now = nearest.argmin(axis=1)
+        changed, mass = w[now != labels].sum(), np.bincount(now, w, K)
+        assert_allclose(trace[t, :2], [(w * nearest.min(axis=1)).sum(), changed], rtol=1e-9, atol=1e-11)
+        labels, still = now, changed <= tol * max(w.sum(), 1.0)
+        far = np.zeros(K)
+        np.maximum.at(far, labels, nearest.min(axis=1))
+        due = still or mass.min() == 0 or (may_open and far.max() > lam and pause + t >= 2)
+        assert due == (complete and t + 1 == count) or t + 1 == room
+        if not due and t + 1 < room:
+            centres = np.stack([(w[labels == k] @ x[labels == k]) / mass[k] for k in range(K)])
+    assert_allclose(mean, centres, rtol=1e-9, atol=1e-11)
 
 
 @given(seed=st.integers(0, 2**20), m=st.integers(1, 60))

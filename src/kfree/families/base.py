@@ -68,18 +68,26 @@ class Affine:
             largest = size.max(initial=0.0)
         return np.array([np.sqrt(np.einsum("kj,kj->k", size, size).max(initial=0.0)), largest])
 
+    def cast(self, dtype: Any) -> tuple[Array, Array]:
+        """Coefficients and offsets in another precision; made once."""
+        key = np.dtype(dtype)
+        if key not in self._forms:
+            with np.errstate(over="ignore"):  # what leaves the range decides nothing
+                self._forms[key] = np.ascontiguousarray(self.coef, dtype), self.offset.astype(dtype)
+        return self._forms[key]
+
     def transposed(self, dtype: Any, multiple: int) -> tuple[Array, Array]:
         """Coefficients with columns outside, (p, K), and offsets; centres padded with ones that are never nearest."""
         key = (np.dtype(dtype), multiple)
-        if key not in self._transposed:
+        if key not in self._forms:
             (K, p), spare = self.coef.shape, -self.coef.shape[0] % multiple
             coef = np.zeros((p, K + spare), dtype)
             coef[:, :K] = self.coef.T
-            self._transposed[key] = coef, np.r_[self.offset, np.full(spare, np.inf)].astype(dtype)
-        return self._transposed[key]
+            self._forms[key] = coef, np.r_[self.offset, np.full(spare, np.inf)].astype(dtype)
+        return self._forms[key]
 
     @cached_property
-    def _transposed(self) -> dict[Any, tuple[Array, Array]]:
+    def _forms(self) -> dict[Any, tuple[Array, Array]]:
         return {}
 
     def some(self, which: slice | Array) -> "Affine":

@@ -12,15 +12,15 @@ import numpy as np
 from kfree.families import Affine, Array, Geometry
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
-from kfree.rows import Nearest
+from kfree.rows import Assigned, Nearest
 from kfree.rows.threads import in_order
 
 # Entries of a temporary (rows x centres x columns) in the decisive comparison.
 _PIECE = 250_000
 # Share of rows that single precision may leave open before it is given up.
 _TOO_OFTEN = 0.2
-# Entries times centres up to which all products take less time than bounds.
-_QUICK = 2_000_000
+#: Entries times centres up to which all products take less time than bounds.
+QUICK = 6_000_000
 # Rows a thread takes from a list at a time: at least, at most.
 _SHARE = (2048, 16384)
 
@@ -100,8 +100,7 @@ def nearest(table: Table, rows: slice | Array, centres: Centres) -> tuple[Neares
     if isinstance(rows, slice):
         rows = np.arange(rows.start, rows.stop)
     if table.rows.dtype == np.float32:
-        if unsure.size > _TOO_OFTEN * len(base):  # single precision decides too little here: look once, not twice
-            table.rows.dtype = np.dtype(np.float64)
+        note_doubts(table, len(base), unsure.size)
         again, still = table.rows.nearest(rows[unsure], base[unsure], centres.affine, np.float64)
         for mine, theirs in zip(found, again):
             mine[unsure] = theirs
@@ -139,31 +138,14 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
     rows, K = table.rows, centres.mean.shape[0]
     near = lam if lam is not None and np.isfinite(lam) else np.nan  # nothing is near it
 
-    def of_span(span: slice) -> tuple[tuple[Array, ...], float, float, int]:
-        before, base = memory.labels[span], table.base[span]
-        cost, low = memory.cost[span], memory.low[span]
-        ties = 0
-        if before[0] >= 0 and low.max() > -np.inf:
-            labels = before.copy()
-            left, close = _measure(table, span, centres, labels, near, low, cost)
-            if left.size:
-                found, ties = nearest(table, span.start + left, centres)
-                labels[left] = found.labels
-                low[left] = base[left] + found.second - 2 * found.slack
-                fresh = left[labels[left] != before[left]]
-                if fresh.size:
-                    cost[fresh] = own_cost(table, span.start + fresh, centres, labels[fresh])
-                    close = np.concatenate([close, fresh[_near(table, span.start + fresh, cost[fresh], centres, near)]])
-        else:
-            found, ties = nearest(table, span, centres)
-            labels = found.labels
-            np.multiply(found.slack, -2.0, out=low)
-            low += found.second
-            low += base
-            _, close = _measure(table, span, centres, labels, near, low, cost)
-        if close.size:
-            cost[close] = exact_own(table, span.start + close, centres.mean, labels[close])
+    def of_span(span: slice) -> tuple[tuple[Array, Array, Array], float, float, int]:
+        before, cost, low = memory.labels[span], memory.cost[span], memory.low[span]
+        known = bool(before[0] >= 0 and low.max() > -np.inf)
         sums = np.zeros((K, rows.p)), np.zeros(K), np.zeros(K)
+        done = _at_once(table, span, centres, near, (known, before, low, cost), sums)
+        if done is not None:
+            return sums, done.changed, done.cost, 0
+        labels, ties = _one_by_one(table, span, centres, near, (known, before, low, cost))
         changed, paid = rows.tally(span, labels, cost, before, *sums)
         return sums, changed, paid, ties
 
@@ -175,6 +157,62 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
         np.maximum(reach, part[2], out=reach)
         changed, cost, ties = changed + span_changed, cost + span_cost, ties + span_ties
     return Sums(total, mass, changed, cost, ties, reach)
+
+
+def _at_once(
+    table: Table,
+    span: slice,
+    centres: Centres,
+    lam: float,
+    memory: tuple[bool, Array, Array, Array],
+    sums: tuple[Array, Array, Array],
+) -> Assigned | None:
+    """Assign a span in one call; None if there is no such call, or decisions are left that rounding could reach."""
+    factor, norms = table.geometry.family.euclidean_factor, table.norms()
+    if factor is None or norms is None:
+        return None
+    opening = table.base[span], *_of_opening(table, span), lam
+    done = table.rows.assign(span, centres.mean, factor, centres.affine, norms, opening, memory, sums)
+    if done is None:
+        return None
+    note_doubts(table, done.compared, done.doubted)
+    return None if done.undecided else done
+
+
+def note_doubts(table: Table, compared: int, doubted: int) -> None:
+    """Give up single precision if it decides too little: to look once is then better than to look twice."""
+    if table.rows.dtype == np.float32 and doubted > _TOO_OFTEN * compared:
+        table.rows.dtype = np.dtype(np.float64)
+
+
+def _one_by_one(
+    table: Table, span: slice, centres: Centres, lam: float, memory: tuple[bool, Array, Array, Array]
+) -> tuple[Array, int]:
+    """Labels of a span, every open decision taken by the family's formula, and the number of ties; bounds and costs
+    are brought up to date."""
+    known, before, low, cost = memory
+    base = table.base[span]
+    if known:
+        labels, ties = before.copy(), 0
+        left, close = _measure(table, span, centres, labels, lam, low, cost)
+        if left.size:
+            found, ties = nearest(table, span.start + left, centres)
+            labels[left] = found.labels
+            low[left] = base[left] + found.second - 2 * found.slack
+            fresh = left[labels[left] != before[left]]
+            if fresh.size:
+                cost[fresh] = own_cost(table, span.start + fresh, centres, labels[fresh])
+                close = np.concatenate([close, fresh[_near(table, span.start + fresh, cost[fresh], centres, lam)]])
+    else:
+        found, ties = nearest(table, span, centres)
+        labels = found.labels
+        np.multiply(found.slack, -2.0, out=low)
+        low += found.second
+        low += base
+        _, close = _measure(table, span, centres, labels, lam, low, cost)
+    if close.size:
+        cost[close] = exact_own(table, span.start + close, centres.mean, labels[close])
+    return labels, ties
 
 
 def _measure(
@@ -247,7 +285,7 @@ def loosen(
     centres outweigh the rows this would cost more than it saves, and nothing is known afterwards.
     """
     K_old, K = len(kept), after.mean.shape[0]
-    small = table.rows.entries * K <= _QUICK
+    small = table.rows.entries * K <= QUICK
     if K_old == 0 or memory.labels.size == 0 or memory.labels[0] < 0 or small or after.mean.size > table.rows.entries:
         memory.low[:] = -np.inf
         return

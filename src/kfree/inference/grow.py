@@ -9,13 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.assign import Centres, Sums, assign, exact_costs, loosen, nearest_spread
+from kfree.inference.assign import QUICK, Centres, Sums, assign, exact_costs, loosen, nearest_spread, note_doubts
 from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
 
 #: Plain passes between two openings.
 PAUSE = 2
+#: Passes made in one call, at most: time limits and interrupts are looked at between.
+AT_ONCE = 32
 #: A row within this multiple of the threshold of a centre opened in the same pass does not open another.
 EXCLUSION = 2.0
 #: Rows that are compared with the centres chosen so far in one piece: at first, and at most, while few are chosen.
@@ -55,16 +57,24 @@ def grow(
 ) -> Outcome:
     """Run GROW to its end; the outcome's state holds the centres."""
 
+    made = 0
+
     def step(state: Grown) -> tuple[Grown, Info]:
-        return _pass(table, state, memory, growth)
+        nonlocal made
+        state, info = _pass(table, state, memory, growth, max_iter - made)
+        made += len(info.earlier) + 1
+        return state, info
 
     start = Grown(centres, growth.pause)
     return run(step, start, budget, phase=phase, tol=growth.tol, max_iter=max_iter, guard=guard)
 
 
-def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[Grown, Info]:
+def _pass(table: Table, state: Grown, memory: Memory, growth: Growth, room: int) -> tuple[Grown, Info]:
+    """One pass, and before it those in which nothing but the means moves, if they can be made in one call."""
+    state, earlier, sums = _plain_passes(table, state, memory, growth, room)
     weight = table.rows.total_weight()
-    sums = assign(table, state.centres, memory, growth.lam)
+    if sums is None:
+        sums = assign(table, state.centres, memory, growth.lam)
     K = int(np.count_nonzero(sums.mass > 0))
     objective = penalised(table, state.centres, sums, growth.lam)
     changed = sums.changed / weight
@@ -74,10 +84,54 @@ def _pass(table: Table, state: Grown, memory: Memory, growth: Growth) -> tuple[G
         openers = openers[: int(min(growth.max_clusters - K, openers.size))]
     total, mass = (sums.total, sums.mass) if not openers.size else _open(table, memory, openers, len(sums.mass))
     centres = update(table, state.centres, total, mass, memory, sums.reach)
-    info = Info(objective, rounding_scale(table, state.centres, sums), changed, openers.size, K)
+    info = Info(objective, rounding_scale(table, state.centres, sums), changed, openers.size, K, earlier)
     if openers.size or centres.mean.shape != state.centres.mean.shape:
         return Grown(centres, 0 if openers.size else state.pause + 1), info
     return Grown(centres, state.pause + 1, sums, not np.array_equal(centres.mean, state.centres.mean)), info
+
+
+def _plain_passes(
+    table: Table, state: Grown, memory: Memory, growth: Growth, room: int
+) -> tuple[Grown, tuple[Info, ...], Sums | None]:
+    """Passes in which nothing opens or vanishes, as many as can be made in one call.
+
+    Returns the state after them, what is to be told of them, and the sums of the assignment to the centres of that
+    state, if it has been made.
+    """
+    K, p = state.centres.mean.shape
+    if not _short(table, K):
+        return state, (), None
+    mean, weight = state.centres.mean.copy(), table.rows.total_weight()
+    total, mass, reach = np.empty((K, p)), np.empty(K), np.empty(K)
+    done = table.rows.descend(
+        mean,
+        table.geometry,
+        table.base,
+        growth.lam,
+        (state.pause, growth.pause, growth.tol, weight, bool(growth.max_clusters > K)),
+        (memory.labels, memory.low, memory.cost),
+        (total, mass, reach),
+        min(room, AT_ONCE),
+    )
+    if done is None:
+        return state, (), None
+    note_doubts(table, done.compared, done.doubted)
+    lines = done.trace[: len(done.trace) - done.complete].tolist()
+    penalty = growth.lam * K if np.isfinite(growth.lam) else 0.0
+    told = tuple(Info(cost + penalty, _scale(table, cost, size), moved / weight, 0, K) for cost, moved, size in lines)
+    state = Grown(Centres(table.geometry, mean), state.pause + len(told))
+    if not done.complete:
+        memory.low[:] = -np.inf  # the bounds are those of the pass before
+        return state, told, None
+    cost, changed, _ = done.trace[-1]
+    return state, told, Sums(total, mass, changed, cost, 0, reach)
+
+
+def _short(table: Table, K: int) -> bool:
+    """True if passes over a table are so short that it is worth while to make many of them in one call."""
+    family, plain = table.geometry.family, not (table.geometry.eta or table.unit.size)
+    means = family.euclidean_factor is not None and family.smoothable  # centres are plain means
+    return plain and means and table.rows.entries * K <= QUICK and len(table.rows.spans()) == 1
 
 
 def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
@@ -92,9 +146,13 @@ def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
 
 def rounding_scale(table: Table, centres: Centres, sums: Sums) -> float:
     """Magnitude that the rounding of an objective scales with."""
+    return _scale(table, sums.cost, centres.affine.size)
+
+
+def _scale(table: Table, cost: float, size: float) -> float:
     weight, family = table.rows.total_weight(), table.geometry.family
     # the guard allows 1e-9 of this; a divergence from products is never better known than the family's resolution
-    return sums.cost + weight * (1e-4 * centres.affine.size + 1e9 * family.resolution * table.rows.p + 1e-6)
+    return cost + weight * (1e-4 * size + 1e9 * family.resolution * table.rows.p + 1e-6)
 
 
 def choose_openers(table: Table, memory: Memory, growth: Growth, reach: Array) -> Array:

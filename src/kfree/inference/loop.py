@@ -21,6 +21,7 @@ class Info(NamedTuple):
     changed: float  # share of the weight that changed label
     opened: int  # clusters opened (or other moves made)
     n_clusters: int
+    earlier: "tuple[Info, ...]" = ()  # passes made in the same step before this one
 
 
 class Budget:
@@ -72,19 +73,20 @@ def run(
     """
     trace: list[float] = []
     last = np.inf if guard is None else guard
-    for count in range(1, max_iter + 1):
+    while len(trace) < max_iter:
         if budget.spent:
             return Outcome(state, trace, False)
         state, info = step(state)
         budget.best = state
-        if guard is not None and info.objective > last + 1e-9 * (abs(last) + info.scale):
-            raise ObjectiveRose(
-                f"The objective rose from {last!r} to {info.objective!r} in pass {count} of {phase}. "
-                "This is a bug in kfree; please report it with the data."
-            )
-        last = info.objective
-        trace.append(info.objective)
-        budget.tell(phase, count, info)
+        for one in (*info.earlier, info):
+            trace.append(one.objective)
+            if guard is not None and one.objective > last + 1e-9 * (abs(last) + one.scale):
+                raise ObjectiveRose(
+                    f"The objective rose from {last!r} to {one.objective!r} in pass {len(trace)} of {phase}. "
+                    "This is a bug in kfree; please report it with the data."
+                )
+            last = one.objective
+            budget.tell(phase, len(trace), one)
         if info.opened == 0 and info.changed <= tol:
             return Outcome(state, trace, True)
     return Outcome(state, trace, False)

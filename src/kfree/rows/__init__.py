@@ -1,6 +1,6 @@
 """Where the rows are: tables in memory or mapped from disk, dense or sparse, read in spans."""
 
-from kfree.rows.base import SPAN, Nearest, Norms, Rows
+from kfree.rows.base import SPAN, Assigned, Descent, Nearest, Norms, Rows
 from kfree.rows.csr import CsrRows
 from kfree.rows.dense import DenseRows
 from kfree.rows.documents import Documents
@@ -10,8 +10,10 @@ from kfree.rows.tied import TIED_SPAN, Tied
 __all__ = [
     "SPAN",
     "TIED_SPAN",
+    "Assigned",
     "CsrRows",
     "DenseRows",
+    "Descent",
     "Documents",
     "Nearest",
     "Norms",

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -38,6 +38,29 @@ class Norms(NamedTuple):
     constant: float
     kind: int
 
+    def of(self, affine: Affine) -> tuple[float, float, float]:
+        """With the largest norm of the coefficients, what bounds every product."""
+        return self.per_root, self.constant, float(affine.reach[self.kind])
+
+
+class Assigned(NamedTuple):
+    """What came of assigning a span in one call."""
+
+    undecided: int  # decisions that rounding leaves open; if there are any nothing has been done
+    compared: int  # rows that were compared with all centres
+    doubted: int  # of these, undecided in the precision of the first look
+    changed: float  # weight of the rows that changed label
+    cost: float  # weighted sum of costs
+
+
+class Descent(NamedTuple):
+    """What came of several assignments in one call."""
+
+    trace: Array  # (passes, 3) weighted sums of costs, weights that changed label, magnitudes of the offsets
+    complete: bool  # the last assignment; else it is still to be made
+    compared: int  # rows that were compared with all centres
+    doubted: int  # of these, undecided in the precision of the first look
+
 
 class Rows(ABC):
     """A table of statistics t(x) = (x - shift) * scale with weights; never copied whole."""
@@ -50,9 +73,8 @@ class Rows(ABC):
 
     def spans(self) -> list[slice]:
         """The spans the rows are read in."""
-        # short tables of wide rows, too, keep a few threads busy
-        wide = self.entries >= 32 * self.n
-        size = max(1, SPAN // 4) if self.n <= 4 * SPAN and wide else SPAN
+        # short tables, too, keep a few threads busy
+        size = max(1, SPAN // 4) if self.n <= 4 * SPAN and self.entries > _WORTH_THREADS else SPAN
         return [slice(start, min(start + size, self.n)) for start in range(0, self.n, size)]
 
     def each(self, function: Callable[[slice], T]) -> Iterator[T]:
@@ -151,6 +173,37 @@ class Rows(ABC):
             kernels().near_threshold(cost, unit, alone, base, size, lam, close),
         )
 
+    def assign(
+        self,
+        span: slice,
+        mean: Array,
+        factor: float,
+        affine: Affine,
+        norms: Norms,
+        opening: tuple[Array, Array, Array, float],
+        memory: tuple[bool, Array, Array, Array],
+        sums: tuple[Array, Array, Array],
+    ) -> Assigned | None:
+        """Assign a span by ``factor`` times squared distance in one call, where there is one: what it computes is told
+        by ``kernels.reference.assign_dense``. ``opening`` holds base costs, weights of a copy, costs of standing alone
+        and lam, ``memory`` whether bounds are known, labels, bounds and costs."""
+        return None
+
+    def descend(
+        self,
+        mean: Array,
+        geometry: Geometry,
+        base: Array,
+        lam: float,
+        rule: tuple[int, int, float, float, bool],
+        memory: tuple[Array, Array, Array],
+        sums: tuple[Array, Array, Array],
+        room: int,
+    ) -> Descent | None:
+        """Several assignments of the whole table, centres moved between, in one call, where there is one: what it
+        computes is told by ``kernels.reference.descend_dense``. ``memory`` holds labels, bounds and costs."""
+        return None
+
     @abstractmethod
     def products(self, rows: Any, affine: Affine) -> tuple[Array, Array]:
         """Products (m, K) of a few rows with the coefficients, float64, and a bound (m,) on their magnitude."""
@@ -165,18 +218,16 @@ class Rows(ABC):
         """The two least relative costs over all centres, with a bound on their error; and the positions where that
         bound leaves open which is the least. ``norms`` saves measuring the rows for it."""
         dtype = np.dtype(dtype or self.dtype)
-        limits = np.finfo(dtype)
         m = base.shape[0]
         found = Nearest(np.empty(m, np.int32), np.empty(m), np.empty(m), np.empty(m))
-        with np.errstate(over="ignore"):
-            terms = self._nearest(rows, affine, dtype, affine.reach if norms is None else np.zeros(2), found)
+        terms = self._nearest(rows, affine, dtype, affine.reach if norms is None else np.zeros(2), found)
         unsure = np.empty(m, np.intp)
         count = kernels().open_decisions(
             base,
             np.atleast_1d(np.asarray(terms, np.int64)),
-            (0.0, 0.0, 0.0) if norms is None else (*norms[:2], float(affine.reach[norms.kind])),
+            (0.0, 0.0, 0.0) if norms is None else norms.of(affine),
             affine.size,
-            (float(limits.eps), float(limits.tiny), float(limits.max) / 4),
+            limits_of(dtype),
             *found[1:],
             unsure,
         )
@@ -200,6 +251,13 @@ class Rows(ABC):
             total += part_total
             mass += part_mass
         return total, mass
+
+
+@cache
+def limits_of(dtype: np.dtype[Any]) -> tuple[float, float, float]:
+    """Relative rounding, least normal number and largest number that is safe to compute with."""
+    limits = np.finfo(dtype)
+    return float(limits.eps), float(limits.tiny), float(limits.max) / 4
 
 
 def positions(rows: slice) -> Array:

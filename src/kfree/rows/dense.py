@@ -6,10 +6,11 @@ import numpy as np
 
 from kfree.families import Affine, Array, Family, Geometry
 from kfree.kernels import kernels
-from kfree.rows.base import Nearest, Rows, magnitude, positions
+from kfree.rows.base import Assigned, Descent, Nearest, Norms, Rows, limits_of, magnitude, positions
 
 # Entries up to which a table in another order or type is converted once, not span by span in every pass.
 _SMALL = 4_000_000
+_DOUBLE = np.dtype(np.float64)
 
 
 class DenseRows(Rows):
@@ -72,8 +73,7 @@ class DenseRows(Rows):
 
     def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> int:
         X, index, scale = self._window(rows)
-        coef = np.ascontiguousarray(affine.coef, dtype=dtype)
-        kernels().nearest_dense(X, index, self.shift, scale, coef, affine.offset.astype(dtype), reach, *out)
+        kernels().nearest_dense(X, index, self.shift, scale, *affine.cast(dtype), reach, *out)
         return self.p
 
     def own(self, rows: Any, labels: Array, affine: Affine) -> Array:
@@ -108,6 +108,44 @@ class DenseRows(Rows):
         """The same as for any rows, in one call."""
         X, index, scale = self._window(span)
         return kernels().measure_dense(X, index, self.shift, scale, labels, mean, factor, *decisions)
+
+    def assign(
+        self,
+        span: slice,
+        mean: Array,
+        factor: float,
+        affine: Affine,
+        norms: Norms,
+        opening: tuple[Array, Array, Array, float],
+        memory: tuple[bool, Array, Array, Array],
+        sums: tuple[Array, Array, Array],
+    ) -> Assigned:
+        """The same as for any rows, in one call."""
+        X, index, scale = self._window(span)
+        weight = self.weight[span] if self.weight.size else self.weight
+        looks = tuple((*affine.cast(dtype), limits_of(dtype)) for dtype in (self.dtype, _DOUBLE))
+        base, unit, alone, lam = opening
+        centres = mean, factor, looks, base, unit, alone, norms.of(affine), affine.size, lam
+        return Assigned(*kernels().assign_dense(X, index, self.shift, scale, weight, *centres, *memory, sums))
+
+    def descend(
+        self,
+        mean: Array,
+        geometry: Geometry,
+        base: Array,
+        lam: float,
+        rule: tuple[int, int, float, float, bool],
+        memory: tuple[Array, Array, Array],
+        sums: tuple[Array, Array, Array],
+        room: int,
+    ) -> Descent:
+        """The same as for any rows, in one call."""
+        X, index, scale = self._window(slice(0, self.n))
+        trace, looks = np.empty((room, 3)), (limits_of(self.dtype), limits_of(_DOUBLE))
+        metric = geometry.anchor, geometry.family.euclidean_factor
+        table = X, index, self.shift, scale, self.weight, base, *metric, lam, rule
+        count, *rest = kernels().descend_dense(*table, np.empty(0, self.dtype), looks, mean, *memory, sums, trace)
+        return Descent(trace[:count], *rest)
 
     def products(self, rows: Any, affine: Affine) -> tuple[Array, Array]:
         """Products (m, K) of a few rows with the coefficients, float64, and a bound (m,) on their magnitude."""

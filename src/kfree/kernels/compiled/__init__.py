@@ -1,5 +1,6 @@
 """Compiled kernels (numba). See ``kfree.kernels.reference`` for what each computes."""
 
+from kfree.kernels.compiled.assign import assign_dense, descend_dense
 from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_segments, three_least
 from kfree.kernels.compiled.closing import close_documents, close_words
 from kfree.kernels.compiled.collapsed import collapse_cells
@@ -79,6 +80,7 @@ __all__ = [
     "alike_csr",
     "alike_dense",
     "arrange",
+    "assign_dense",
     "assign_rows",
     "best_rows",
     "best_sticks",
@@ -88,6 +90,7 @@ __all__ = [
     "collapsed_rows",
     "collect",
     "count_labels",
+    "descend_dense",
     "dip",
     "distance_csr",
     "distance_dense",

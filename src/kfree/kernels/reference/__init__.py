@@ -1,5 +1,6 @@
 """Reference kernels: numpy only, written to be read. The compiled twins must agree with them."""
 
+from kfree.kernels.reference.assign import assign_dense, descend_dense
 from kfree.kernels.reference.between import lower_medians, rows_of_pairs, sort_segments, three_least
 from kfree.kernels.reference.closing import close_documents, close_words
 from kfree.kernels.reference.collapsed import collapse_cells
@@ -77,6 +78,7 @@ __all__ = [
     "alike_csr",
     "alike_dense",
     "arrange",
+    "assign_dense",
     "assign_rows",
     "best_rows",
     "best_sticks",
@@ -86,6 +88,7 @@ __all__ = [
     "collapsed_rows",
     "collect",
     "count_labels",
+    "descend_dense",
     "dip",
     "distance_csr",
     "distance_dense",

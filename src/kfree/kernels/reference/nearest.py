@@ -15,7 +15,9 @@ def _two_least(costs, labels, least, second):
 
 
 def _slack(x, reach):
-    """Bound on the sum of |x_j coef_kj| over all k: two forms of Hölder's inequality."""
+    """Bound on the sum of |x_j coef_kj| over all k: two forms of Hölder's inequality; none is asked for at reach 0."""
+    if not reach.any():
+        return np.zeros(len(x))
     return np.minimum(np.sqrt((x * x).sum(axis=1)) * reach[0], np.abs(x).sum(axis=1) * reach[1])
 
 
@@ -29,8 +31,9 @@ def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, sec
     x = X[rows] - shift
     if scale.size:
         x = x * scale[rows, None]
-    x = x.astype(coef.dtype)
-    _two_least(offset - x @ coef.T, labels, least, second)
+    with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range decides nothing
+        x = x.astype(coef.dtype)
+        _two_least(offset - x @ coef.T, labels, least, second)
     slack[:] = _slack(x.astype(float), reach)
 
 
@@ -42,5 +45,6 @@ def nearest_csr(data, indices, indptr, rows, scale, coef_t, offset, reach, label
     x = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, coef_t.shape[0]))[rows].astype(float)
     if scale.size:
         x = sp.csr_matrix(x.multiply(scale[rows, None]))
-    _two_least(offset - x.astype(coef_t.dtype) @ coef_t, labels, least, second)
+    with np.errstate(over="ignore", invalid="ignore"):
+        _two_least(offset - x.astype(coef_t.dtype) @ coef_t, labels, least, second)
     slack[:] = _slack(x.toarray(), reach)
