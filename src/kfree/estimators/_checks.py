@@ -181,17 +181,12 @@ def row_scale(X: Any, family: Family) -> tuple[Array, Array]:
 
 
 def weighted_mean(X: Any, weight: Array, scale: Array) -> Array:
-    """Weighted mean of the (scaled) rows, span by span."""
-    total = np.zeros(X.shape[1])
-    factor = (weight if weight.size else np.ones(X.shape[0])) * (scale if scale.size else 1.0)
-    for start in range(0, X.shape[0], 65536):
-        part, w = X[start : start + 65536], factor[start : start + 65536]
-        total += (
-            np.asarray(part.T @ w).ravel()
-            if sp.issparse(part) or part.dtype == np.float64
-            else np.einsum("ij,i->j", part, w, dtype=np.float64)
-        )
-    return total / (weight.sum() if weight.size else X.shape[0])
+    """Weighted mean of the (scaled) rows."""
+    if sp.issparse(X):
+        total, mass = CsrRows(X, weight=weight, scale=scale).whole
+    else:
+        total, mass = DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1])).whole
+    return total[0] / mass[0]
 
 
 def summarise(X: Any, weight: Array, mean: Array) -> Summary:
