@@ -12,7 +12,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, own_cost
-from kfree.inference.halves import SplitRule, halve
+from kfree.inference.halves import SplitRule, distinct_rows, halve
 from kfree.inference.moves import Tried, fingerprints, relabelled
 from kfree.inference.pilot import ENOUGH_ROWS, MOST_ENTRIES, Pilot, make_pilot
 from kfree.inference.table import Memory, Table
@@ -57,7 +57,7 @@ def split_at_gaps(
     gain = np.array([tried.gain.get(print, 0.0) for print in prints])
     if not (gain > ENOUGH * lam).any():
         return centres, 0
-    once = _distinct_rows(table)
+    once = distinct_rows(table)
     if table.rows.entries == table.n * table.rows.p and once.size > max(ENOUGH_ROWS, MOST_ENTRIES // table.rows.p):
         return centres, 0  # copies of so many wide rows are too much
     parts = _shatter(table, memory, lam, gain, tried.side, once)
@@ -67,12 +67,6 @@ def split_at_gaps(
     if not once.size:
         return centres, 0
     return _split(table, centres, memory, lam, _find(table, memory, parts, once), room)
-
-
-def _distinct_rows(table: Table) -> Array:
-    """One row for each content that has weight, in the order of their hashes."""
-    rows = np.arange(table.n) if not table.rows.weight.size else np.flatnonzero(table.rows.weight > 0)
-    return rows[np.unique(table.hashes[rows], return_index=True)[1]]
 
 
 def _shatter(table: Table, memory: Memory, lam: float, gain: Array, side: Array, once: Array) -> Parts:

@@ -118,12 +118,21 @@ def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Hal
 
 
 def _roles(table: Table, rule: SplitRule) -> Roles:
-    active = table.rows.weight > 0 if table.rows.weight.size else np.ones(table.n, bool)
     if not rule.held_out:
-        everybody = np.flatnonzero(active)
+        everybody = np.flatnonzero(_active(table))
         return Roles(everybody, everybody)
     even = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0
-    return Roles(np.flatnonzero(active & even), _once(table, np.flatnonzero(active & ~even)))
+    return Roles(np.flatnonzero(_active(table) & even), _once(table, np.flatnonzero(_active(table) & ~even)))
+
+
+def _active(table: Table) -> Array:
+    """True for rows that have weight."""
+    return table.rows.weight > 0 if table.rows.weight.size else np.ones(table.n, bool)
+
+
+def distinct_rows(table: Table) -> Array:
+    """One row for each content that has weight, in the order of their hashes."""
+    return _once(table, np.flatnonzero(_active(table)))
 
 
 def _once(table: Table, rows: Array) -> Array:
@@ -248,7 +257,5 @@ def _valleys(cluster: Array, value: Array, clarity: Array) -> Array:
     valley, may = np.ones(clarity.size), clarity >= CLARITY
     if may.any():
         rows = np.flatnonzero(may[cluster])
-        rows = rows[np.lexsort((value[rows], cluster[rows]))]
-        edges = np.searchsorted(cluster[rows], np.flatnonzero(may))
-        valley[may] = p_values(value[rows], np.append(edges, rows.size))
+        valley[may] = p_values((np.cumsum(may) - 1)[cluster[rows]], value[rows], int(may.sum()))
     return valley

@@ -7,14 +7,15 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, own_cost
-from kfree.inference.halves import CLARITY, SplitRule, halve, mix
+from kfree.inference.halves import VALLEY, SplitRule, distinct_rows, halve, mix
 from kfree.inference.table import Memory, Table
+from kfree.inference.unimodal import p_values
 from kfree.rows.threads import in_order
 
 #: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
 STRAYS = 0.02
-#: Two clusters that share less than this of the variance between them are halves of one, which would not be split.
-HALVES = CLARITY
+#: Two clusters with no valley between them are halves of one, unless they share more than this of the variance.
+HALVES = 0.8
 #: Others that a cluster may be merged with: its closest ones, and none that this many times lam puts out of reach.
 NEIGHBOURS, FAR = 8, 10.0
 
@@ -68,6 +69,7 @@ def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> 
     pairs = close_pairs(table, total, mass)
     pairs = pairs[_strays(table, memory.labels, total, mass, lam, pairs) <= STRAYS * mass[pairs].min(axis=1)]
     pairs = pairs[_shares_between(table, centres, memory.labels, pairs) < HALVES]
+    pairs = pairs[_valleys_between(table, centres, memory.labels, pairs) > VALLEY]
     merges = _disjoint(pairs, _rises(table, total, mass, pairs))
     if not merges:
         return centres, 0
@@ -114,13 +116,7 @@ def _shares_between(table: Table, centres: Centres, labels: Array, pairs: Array)
     count = len(pairs)
     # sums by side of weight, contrast and its square: the contrast changes sign between the sides, so nothing is lost
     sums = np.zeros((3, 2 * count))
-    for side, rows in _each_row_of(pairs.ravel(), labels, centres.mean.shape[0]):
-        mine, other = pairs.ravel()[side], pairs[:, ::-1].ravel()[side]
-        with np.errstate(invalid="ignore"):
-            gap = own_cost(table, rows, centres, other.astype(np.int32)) - own_cost(
-                table, rows, centres, mine.astype(np.int32)
-            )
-        gap = np.where(np.isfinite(gap), gap, np.finfo(float).max ** 0.25) * np.where(side % 2, -1.0, 1.0)
+    for side, rows, gap in _contrasts(table, centres, labels, pairs):
         weight = table.rows.weights(rows)
         for line, value in zip(sums, (weight, weight * gap, weight * gap**2)):
             line += np.bincount(side, value, 2 * count)
@@ -129,6 +125,27 @@ def _shares_between(table: Table, centres: Centres, labels: Array, pairs: Array)
     between = (first**2 / mass).sum(axis=1) - whole
     total = second.sum(axis=1) - whole
     return between / np.where(total > 0, total, 1.0)
+
+
+def _valleys_between(table: Table, centres: Centres, labels: Array, pairs: Array) -> Array:
+    """For each pair of clusters how often one cloud would show a valley like that between them."""
+    once = np.full(table.n, -1, np.int32)
+    rows = distinct_rows(table)
+    once[rows] = labels[rows]
+    parts = [(side // 2, gap) for side, _, gap in _contrasts(table, centres, once, pairs)]
+    pair, gap = (np.concatenate(part) for part in zip(*parts)) if parts else (np.empty(0, np.intp), np.empty(0))
+    return p_values(pair, gap, len(pairs))
+
+
+def _contrasts(table: Table, centres: Centres, labels: Array, pairs: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """Rows of the clusters of each pair a, b, with D(x, b) - D(x, a) and the side they are on, 2 * pair + (0 or 1)."""
+    for side, rows in _each_row_of(pairs.ravel(), labels, centres.mean.shape[0]):
+        mine, other = pairs.ravel()[side], pairs[:, ::-1].ravel()[side]
+        with np.errstate(invalid="ignore"):
+            gap = own_cost(table, rows, centres, other.astype(np.int32)) - own_cost(
+                table, rows, centres, mine.astype(np.int32)
+            )
+        yield side, rows, np.where(np.isfinite(gap), gap, np.finfo(float).max ** 0.25) * np.where(side % 2, -1.0, 1.0)
 
 
 def _rises(table: Table, total: Array, mass: Array, pairs: Array) -> Array:

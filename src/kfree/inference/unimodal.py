@@ -12,8 +12,14 @@ _QUANTILES = np.array([0.0, 0.371, 0.491, 0.529, 0.609, 0.692, 0.692 + 20 * 0.08
 _LOG_P = np.array([np.log10(2), np.log10(0.5), -1.0, np.log10(0.05), -2.0, -3.0, -23.0])
 
 
-def p_values(values: Array, edges: Array) -> Array:
-    """How often a unimodal sample would show a valley at 0 like each sorted ``values[edges[s]:edges[s + 1]]``.
+def p_values(sample: Array, value: Array, count: int) -> Array:
+    """For each of some samples how often a unimodal one would show a valley at 0 like it; entries in any order."""
+    order = np.lexsort((value, sample))
+    return p_values_sorted(value[order], np.searchsorted(sample[order], np.arange(count + 1)))
+
+
+def p_values_sorted(values: Array, edges: Array) -> Array:
+    """The same for samples that are sorted, ``values[edges[s]:edges[s + 1]]``.
 
     Equally many values of both sides are looked at, those nearest to the border; with too few of them p is 1.
     """

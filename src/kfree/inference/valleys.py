@@ -16,7 +16,7 @@ from kfree.families import Array
 from kfree.inference.assign import Centres
 from kfree.inference.curve import Solution
 from kfree.inference.pilot import Pilot, uniform
-from kfree.inference.unimodal import FEWEST, discoveries, p_values
+from kfree.inference.unimodal import FEWEST, discoveries, p_values_sorted
 from kfree.kernels import kernels
 
 #: Share of the smaller cluster that must have the other one as second nearest for the two to be neighbours.
@@ -130,7 +130,7 @@ def _p_values(pilot: Pilot, order: _Order, pairs: Array, K: int) -> Array:
     for start in range(0, len(pairs), step):
         piece = pairs[start : start + step]
         between = _between(pilot, order, piece, total, mass)
-        p[start : start + step] = p_values(*_project(pilot, between, piece, halves))
+        p[start : start + step] = p_values_sorted(*_project(pilot, between, piece, halves))
     return p
 
 
