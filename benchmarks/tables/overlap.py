@@ -43,7 +43,7 @@ HEADER = [
     "NMI to reach",
 ]
 #: The same data in other units: other samples are drawn, as they depend on the content of the rows.
-DRAWS = tuple(1 + 0.01 * draw for draw in range(10))
+DRAWS = tuple(1 + 0.01 * draw for draw in range(20))
 TEXT = (
     "The same comparison where clusters overlap, differ in size, have heavy tails or outliers, and on real data. A "
     "lower objective is not a better NMI, so both are shown. KMeans is told the true K, which the others are not."
@@ -56,7 +56,7 @@ NOTES = [
     "NMI to reach: the best column of the prototype's table (batch, delayed, serial, KMeans at batch's K, full "
     "search). Its synthetic sets are of the same kind, not the same numbers: there it is no more than what rows given "
     "to the nearest of the true means would have on this draw.",
-    "NMI of draws: mean (least to most) of kfree on the same rows in other units (times 1, 1.01, ... 1.09). Samples "
+    "NMI of draws: mean (least to most) of kfree on the same rows in other units (times 1, 1.01, ... 1.19). Samples "
     "depend on the content of the rows, so this is what another draw of them changes; the mark is about the mean.",
 ]
 

@@ -12,8 +12,9 @@ from kfree.families import Geometry
 from kfree.inference.assign import Centres, assign, confirmed, loosen
 from kfree.inference.collapsed import move_rows
 from kfree.inference.grow import Grown, Growth, _pass, grow, update
+from kfree.inference.halves import clarities
 from kfree.inference.loop import Budget
-from kfree.inference.moves import _shares_between, merge_halves
+from kfree.inference.moves import _halves_of_one, merge_halves
 from kfree.inference.serial import Sweep, Swept
 from kfree.inference.serial import _pass as serial_pass
 from kfree.inference.table import make_memory, make_table
@@ -332,14 +333,22 @@ def test_halves_whose_union_would_leave_rows_beyond_lam_are_not_joined():
 
 
 @given(seed=st.integers(0, 2**20))
-def test_the_share_between_two_clusters_is_that_of_their_contrast(seed):
+def test_clarity_is_the_share_of_the_variance_between_the_sides(seed):
     rng = np.random.default_rng(seed)
-    x, labels = rng.normal(size=(60, 2)), rng.integers(3, size=60)
-    table, memory, centres = labelled(x, np.r_[labels[:57], 0, 1, 2])
-    pairs = np.array([[0, 1], [1, 2]])
-    for share, (a, b) in zip(_shares_between(table, centres, memory.labels, pairs), pairs):
-        rows = np.flatnonzero((memory.labels == a) | (memory.labels == b))
-        to = ((table.rows.dense(rows)[:, None] - centres.mean[[a, b]][None]) ** 2).sum(axis=2)
-        contrast, side = to[:, 0] - to[:, 1], memory.labels[rows] == a
-        between = sum(s.sum() * (contrast[s].mean() - contrast.mean()) ** 2 for s in (side, ~side))
-        assert share == pytest.approx(between / ((contrast - contrast.mean()) ** 2).sum(), rel=1e-9)
+    cluster, value = rng.integers(3, size=60), rng.normal(size=60) + rng.normal()
+    for k, share in enumerate(clarities(cluster, value, 3)):
+        mine = value[cluster == k]
+        sides = [side for side in (mine[mine > 0], mine[mine <= 0]) if side.size]
+        between = sum(side.size * (side.mean() - mine.mean()) ** 2 for side in sides)
+        assert share == pytest.approx(between / max(((mine - mine.mean()) ** 2).sum(), 1e-300), rel=1e-9, abs=1e-12)
+
+
+def test_copies_and_order_do_not_matter_to_who_is_half_of_whom():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=(400, 2)), rng.normal((8, 0), size=(400, 2))])
+    labels = np.where(x[:, 0] > 4, 2, np.where(x[:, 0] > 0, 1, 0))
+    pairs = np.array([[0, 1], [1, 2], [0, 2]])
+    copies = rng.permutation(np.repeat(np.arange(800), rng.integers(1, 4, size=800)))
+    for rows in (np.arange(800), copies):
+        table, memory, centres = labelled(x[rows], labels[rows])
+        assert _halves_of_one(table, centres, memory.labels, pairs).tolist() == [[0, 1]]

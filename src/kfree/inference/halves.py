@@ -137,7 +137,7 @@ def distinct_rows(table: Table) -> Array:
 
 def _once(table: Table, rows: Array) -> Array:
     """One of the rows for each content, in the order of their hashes; copies share a cluster."""
-    rows = rows[np.argsort(table.hashes[rows], kind="stable")]
+    rows = rows[np.argsort(table.hashes[rows])]
     hashes = table.hashes[rows]
     return rows[np.concatenate([[True], hashes[1:] != hashes[:-1]])] if rows.size else rows
 
@@ -167,8 +167,9 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     gain = _gains(table, rows, 2 * labels + (value > 0), usable)
     judged = contrast[:, roles.judges].ravel()
     cluster = _shifted(T, K, parted.labels[roles.judges])
-    clarity = _clarity(cluster, judged, T * K)
-    by_trial = (values.reshape(T, K) for values in (gain, clarity, _valleys(cluster, judged, clarity)))
+    clarity = clarities(cluster, judged, T * K)
+    valley = valleys(cluster, judged, clarity >= CLARITY)
+    by_trial = (values.reshape(T, K) for values in (gain, clarity, valley))
     return [Halves(*parts) for parts in zip(contrast > 0, *by_trial)]
 
 
@@ -239,8 +240,8 @@ def _gains(table: Table, rows: Array, halves: Array, usable: Array) -> Array:
     return gain
 
 
-def _clarity(cluster: Array, value: Array, K: int) -> Array:
-    """Between-sides share of the variance of the judges' contrast in each cluster."""
+def clarities(cluster: Array, value: Array, K: int) -> Array:
+    """Share of the variance of the values in each cluster that lies between those above 0 and those below."""
     side = value > 0
     # centre by cluster first, so that no digits are lost to a common offset
     value = value - (np.bincount(cluster, value, K) / np.maximum(np.bincount(cluster, minlength=K), 1))[cluster]
@@ -252,10 +253,10 @@ def _clarity(cluster: Array, value: Array, K: int) -> Array:
     return between / np.where(total > 0, total, 1.0)
 
 
-def _valleys(cluster: Array, value: Array, clarity: Array) -> Array:
-    """How often the judges' contrast of a cloud without a valley would show one like this, where it may decide."""
-    valley, may = np.ones(clarity.size), clarity >= CLARITY
-    if may.any():
-        rows = np.flatnonzero(may[cluster])
-        valley[may] = p_values((np.cumsum(may) - 1)[cluster[rows]], value[rows], int(may.sum()))
+def valleys(cluster: Array, value: Array, wanted: Array) -> Array:
+    """How often values of a cloud without a valley at 0 would show one like those of each wanted cluster; else 1."""
+    valley = np.ones(wanted.size)
+    if wanted.any():
+        mine = wanted[cluster]
+        valley[wanted] = p_values((np.cumsum(wanted) - 1)[cluster[mine]], value[mine], int(wanted.sum()))
     return valley

@@ -7,15 +7,17 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, own_cost
-from kfree.inference.halves import VALLEY, SplitRule, distinct_rows, halve, mix
+from kfree.inference.halves import VALLEY, SplitRule, clarities, distinct_rows, halve, mix, valleys
 from kfree.inference.table import Memory, Table
-from kfree.inference.unimodal import p_values
 from kfree.rows.threads import in_order
 
 #: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
 STRAYS = 0.02
-#: Two clusters with no valley between them are halves of one, unless they share more than this of the variance.
-HALVES = 0.8
+#: Two clusters with no valley between them are halves of one, unless they share more than this of the variance; and how
+#: many of a cluster's closest ones may be its other half.
+HALVES, CLOSEST = 0.8, 3
+#: Distinct rows of each that are looked at; first a few, which tell if the share is above this.
+FEW, MANY, APART = 64, 512, 0.9
 #: Others that a cluster may be merged with: its closest ones, and none that this many times lam puts out of reach.
 NEIGHBOURS, FAR = 8, 10.0
 
@@ -66,10 +68,9 @@ def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> 
     total, mass = table.rows.sums(memory.labels, K)
     if K < 2:
         return centres, 0
-    pairs = close_pairs(table, total, mass)
+    pairs = close_pairs(table, total, mass, CLOSEST)
+    pairs = _halves_of_one(table, centres, memory.labels, pairs)
     pairs = pairs[_strays(table, memory.labels, total, mass, lam, pairs) <= STRAYS * mass[pairs].min(axis=1)]
-    pairs = pairs[_shares_between(table, centres, memory.labels, pairs) < HALVES]
-    pairs = pairs[_valleys_between(table, centres, memory.labels, pairs) > VALLEY]
     merges = _disjoint(pairs, _rises(table, total, mass, pairs))
     if not merges:
         return centres, 0
@@ -87,65 +88,65 @@ def _disjoint(pairs: Array, rises: Array) -> list[tuple[int, int]]:
     return merges
 
 
-def _each_row_of(clusters: Array, labels: Array, K: int) -> Iterator[tuple[Array, Array]]:
-    """For a list of clusters, places in the list and the rows of the cluster there; not too many at a time."""
-    members = np.argsort(labels, kind="stable")
-    edges = np.searchsorted(labels[members], np.arange(K + 1))
+def _by_label(labels: Array, K: int) -> Array:
+    """The order of labels below K; equal ones stay as they are."""
+    return np.argsort(
+        labels.astype(np.int16) if K < 2**15 else labels, kind="stable"
+    )  # short ones are sorted by digits
+
+
+def _each_row_of(clusters: Array, rows: Array, labels: Array, K: int) -> Iterator[tuple[Array, Array]]:
+    """For a list of clusters, places in the list and those of some labelled rows that are of the cluster there; not too
+    many at a time."""
+    order = _by_label(labels, K)
+    edges = np.searchsorted(labels[order], np.arange(K + 1))
     size = edges[clusters + 1] - edges[clusters]
     piece = np.cumsum(size) // _ENTRIES
     for number in np.unique(piece):
         some = np.flatnonzero(piece == number)
         place = np.repeat(some, size[some])
         offset = np.arange(place.size) - np.repeat(np.cumsum(size[some]) - size[some], size[some])
-        yield place, members[edges[clusters[place]] + offset]
+        yield place, rows[order[edges[clusters[place]] + offset]]
 
 
 def _strays(table: Table, labels: Array, total: Array, mass: Array, lam: float, pairs: Array) -> Array:
     """For each pair of clusters the weight of the lighter one's rows that lie beyond lam of the joint centre."""
+    if not len(pairs):
+        return np.zeros(0)
     a, b = pairs.T
     joint = Centres(table.geometry, table.geometry.centre(total[a] + total[b], mass[a] + mass[b]))
     lost = np.zeros(len(pairs))
-    for pair, rows in _each_row_of(np.where(mass[a] < mass[b], a, b), labels, mass.size):
+    for pair, rows in _each_row_of(np.where(mass[a] < mass[b], a, b), np.arange(table.n), labels, mass.size):
         beyond = table.excess(own_cost(table, rows, joint, pair.astype(np.int32)), lam, rows) > 0
         lost += np.bincount(pair[beyond], table.rows.weights(rows[beyond]), len(pairs))
     return lost
 
 
-def _shares_between(table: Table, centres: Centres, labels: Array, pairs: Array) -> Array:
-    """For each pair of clusters the share of the variance of their contrast that lies between them."""
-    count = len(pairs)
-    # sums by side of weight, contrast and its square: the contrast changes sign between the sides, so nothing is lost
-    sums = np.zeros((3, 2 * count))
-    for side, rows, gap in _contrasts(table, centres, labels, pairs):
-        weight = table.rows.weights(rows)
-        for line, value in zip(sums, (weight, weight * gap, weight * gap**2)):
-            line += np.bincount(side, value, 2 * count)
-    mass, first, second = sums.reshape(3, count, 2)
-    whole = first.sum(axis=1) ** 2 / mass.sum(axis=1)
-    between = (first**2 / mass).sum(axis=1) - whole
-    total = second.sum(axis=1) - whole
-    return between / np.where(total > 0, total, 1.0)
-
-
-def _valleys_between(table: Table, centres: Centres, labels: Array, pairs: Array) -> Array:
-    """For each pair of clusters how often one cloud would show a valley like that between them."""
-    once = np.full(table.n, -1, np.int32)
+def _halves_of_one(table: Table, centres: Centres, labels: Array, pairs: Array) -> Array:
+    """Those of the pairs of clusters that are halves of one."""
+    K = centres.mean.shape[0]
     rows = distinct_rows(table)
-    once[rows] = labels[rows]
-    parts = [(side // 2, gap) for side, _, gap in _contrasts(table, centres, once, pairs)]
-    pair, gap = (np.concatenate(part) for part in zip(*parts)) if parts else (np.empty(0, np.intp), np.empty(0))
-    return p_values(pair, gap, len(pairs))
+    rows = rows[_by_label(labels[rows], K)]
+    rank = np.arange(rows.size) - np.searchsorted(labels[rows], np.arange(K))[labels[rows]]
+    which, value = _contrasts(table, centres, labels, pairs, rows[rank < FEW])
+    pairs = pairs[clarities(which, value, len(pairs)) < APART]  # most are far apart, and a few rows tell
+    which, value = _contrasts(table, centres, labels, pairs, rows[rank < MANY])
+    alike = clarities(which, value, len(pairs)) < HALVES
+    return pairs[alike & (valleys(which, value, alike) > VALLEY)]
 
 
-def _contrasts(table: Table, centres: Centres, labels: Array, pairs: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """Rows of the clusters of each pair a, b, with D(x, b) - D(x, a) and the side they are on, 2 * pair + (0 or 1)."""
-    for side, rows in _each_row_of(pairs.ravel(), labels, centres.mean.shape[0]):
-        mine, other = pairs.ravel()[side], pairs[:, ::-1].ravel()[side]
+def _contrasts(table: Table, centres: Centres, labels: Array, pairs: Array, rows: Array) -> tuple[Array, Array]:
+    """For those of some rows that are of a cluster of a pair a, b: which pair, and D(x, b) - D(x, a)."""
+    ends, others = pairs.ravel(), pairs[:, ::-1].ravel()
+    which, value = [np.empty(0, np.intp)], [np.empty(0)]
+    for side, mine in _each_row_of(ends, rows, labels[rows], centres.mean.shape[0]):
         with np.errstate(invalid="ignore"):
-            gap = own_cost(table, rows, centres, other.astype(np.int32)) - own_cost(
-                table, rows, centres, mine.astype(np.int32)
-            )
-        yield side, rows, np.where(np.isfinite(gap), gap, np.finfo(float).max ** 0.25) * np.where(side % 2, -1.0, 1.0)
+            gap = own_cost(table, mine, centres, others[side].astype(np.int32))
+            gap -= own_cost(table, mine, centres, ends[side].astype(np.int32))
+        gap = np.where(np.isfinite(gap), gap, np.finfo(float).max ** 0.25)
+        which.append(side // 2)
+        value.append(gap * np.where(side % 2, -1.0, 1.0))
+    return np.concatenate(which), np.concatenate(value)
 
 
 def _rises(table: Table, total: Array, mass: Array, pairs: Array) -> Array:
