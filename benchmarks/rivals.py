@@ -27,9 +27,9 @@ MAX_ITER = 1000
 class Run(NamedTuple):
     """What a clusterer did."""
 
-    seconds: float
+    seconds: float | None  # None: nothing was run
     labels: np.ndarray
-    n_iter: int
+    n_iter: int | None
 
 
 @cache
