@@ -1,171 +1,51 @@
-"""Compiled kernels (numba). See ``kfree.kernels.reference`` for what each computes."""
+"""Compiled kernels (numba). See ``kfree.kernels.reference`` for what each computes.
 
-from kfree.kernels.compiled.assign import assign_dense, descend_dense
-from kfree.kernels.compiled.between import lower_medians, rows_of_pairs, sort_segments, three_least
-from kfree.kernels.compiled.closing import close_documents, close_words
-from kfree.kernels.compiled.collapsed import collapse_cells
-from kfree.kernels.compiled.content import farthest, find_content, hash_csr, hash_dense
-from kfree.kernels.compiled.counts import move_counts
-from kfree.kernels.compiled.decide import (
-    least_changes,
-    lower_bounds,
-    near_threshold,
-    open_decisions,
-    relabel,
-    unsettled,
-)
-from kfree.kernels.compiled.dip import dip
-from kfree.kernels.compiled.feature_collapsed import collapsed_rows, rebuild
-from kfree.kernels.compiled.feature_runs import run_features, seed_features
-from kfree.kernels.compiled.features import best_rows, solve_means, sweep_rows, walk_rows
-from kfree.kernels.compiled.groups import arrange, find_slots, may_open, share_gains, visit_rows
-from kfree.kernels.compiled.location import place_documents
-from kfree.kernels.compiled.mixture import add_squares, collect, soften, subtract_squares, weighted_scores
-from kfree.kernels.compiled.nearest import nearest_csr, nearest_dense
-from kfree.kernels.compiled.nodes import (
-    half_precisions,
-    node_scores,
-    node_shares,
-    node_sums,
-    share_nodes,
-    sweep_nodes,
-    tell_apart,
-    unpack,
-)
-from kfree.kernels.compiled.paper import paper_cells, paper_clusters
-from kfree.kernels.compiled.powers import raise_rows
-from kfree.kernels.compiled.sample import key_rows, sample_rows
-from kfree.kernels.compiled.seeds import gain_of_seeds
-from kfree.kernels.compiled.soft import add_columns, likeliest, soft_documents, soft_words
-from kfree.kernels.compiled.sums import (
-    add_csr,
-    add_dense,
-    distance_csr,
-    distance_dense,
-    measure_dense,
-    own_csr,
-    own_dense,
-    tally,
-    tally_dense,
-)
-from kfree.kernels.compiled.topics import count_labels, fold_in, mend_documents, merge_changes
-from kfree.kernels.compiled.tree import (
-    alike_dense,
-    halve_dense,
-    leading_dense,
-    leading_packed,
-    mean_dense,
-    part_nodes,
-    place_rows,
-    second_diag,
-    second_full,
-    sum_rows,
-)
-from kfree.kernels.compiled.tree_csr import alike_csr, halve_csr, leading_csr, mean_csr
-from kfree.kernels.compiled.whitened import assign_rows, gains_apart
-from kfree.kernels.compiled.wishart import (
-    best_sticks,
-    stick_terms,
-    wishart_divergence,
-    wishart_form,
-    wishart_posterior,
-    wishart_view,
-)
+Their modules are imported when a kernel is first asked for: all of them together take a tenth of a second.
+"""
 
-__all__ = [
-    "add_columns",
-    "add_csr",
-    "add_dense",
-    "add_squares",
-    "alike_csr",
-    "alike_dense",
-    "arrange",
-    "assign_dense",
-    "assign_rows",
-    "best_rows",
-    "best_sticks",
-    "close_documents",
-    "close_words",
-    "collapse_cells",
-    "collapsed_rows",
-    "collect",
-    "count_labels",
-    "descend_dense",
-    "dip",
-    "distance_csr",
-    "distance_dense",
-    "farthest",
-    "find_content",
-    "find_slots",
-    "fold_in",
-    "gain_of_seeds",
-    "gains_apart",
-    "half_precisions",
-    "halve_csr",
-    "halve_dense",
-    "hash_csr",
-    "hash_dense",
-    "key_rows",
-    "leading_csr",
-    "leading_dense",
-    "leading_packed",
-    "least_changes",
-    "likeliest",
-    "lower_bounds",
-    "lower_medians",
-    "may_open",
-    "mean_csr",
-    "mean_dense",
-    "measure_dense",
-    "mend_documents",
-    "merge_changes",
-    "move_counts",
-    "near_threshold",
-    "nearest_csr",
-    "nearest_dense",
-    "node_scores",
-    "node_shares",
-    "node_sums",
-    "open_decisions",
-    "own_csr",
-    "own_dense",
-    "paper_cells",
-    "paper_clusters",
-    "part_nodes",
-    "place_documents",
-    "place_rows",
-    "raise_rows",
-    "rebuild",
-    "relabel",
-    "rows_of_pairs",
-    "run_features",
-    "sample_rows",
-    "second_diag",
-    "second_full",
-    "seed_features",
-    "share_gains",
-    "share_nodes",
-    "soft_documents",
-    "soft_words",
-    "soften",
-    "solve_means",
-    "sort_segments",
-    "stick_terms",
-    "subtract_squares",
-    "sum_rows",
-    "sweep_nodes",
-    "sweep_rows",
-    "tally",
-    "tally_dense",
-    "tell_apart",
-    "three_least",
-    "unpack",
-    "unsettled",
-    "visit_rows",
-    "walk_rows",
-    "weighted_scores",
-    "wishart_divergence",
-    "wishart_form",
-    "wishart_posterior",
-    "wishart_view",
-]
+from importlib import import_module
+from typing import Any
+
+_KERNELS = {
+    "assign": "assign_dense descend_dense",
+    "between": "lower_medians rows_of_pairs sort_segments three_least",
+    "closing": "close_documents close_words",
+    "collapsed": "collapse_cells",
+    "content": "farthest find_content hash_csr hash_dense",
+    "counts": "move_counts",
+    "decide": "least_changes lower_bounds near_threshold open_decisions relabel unsettled",
+    "dips": "dip",
+    "feature_collapsed": "collapsed_rows rebuild",
+    "feature_runs": "run_features seed_features",
+    "features": "best_rows solve_means sweep_rows walk_rows",
+    "groups": "arrange find_slots may_open share_gains visit_rows",
+    "location": "place_documents",
+    "mixture": "add_squares collect soften subtract_squares weighted_scores",
+    "nearest": "nearest_csr nearest_dense",
+    "nodes": "half_precisions node_scores node_shares node_sums share_nodes sweep_nodes tell_apart unpack",
+    "paper": "paper_cells paper_clusters",
+    "powers": "raise_rows",
+    "sample": "key_rows sample_rows",
+    "seeds": "gain_of_seeds",
+    "soft": "add_columns likeliest soft_documents soft_words",
+    "sums": "add_csr add_dense distance_csr distance_dense measure_dense own_csr own_dense tally tally_dense",
+    "topics": "count_labels fold_in mend_documents merge_changes",
+    "tree": (
+        "alike_dense halve_dense leading_dense leading_packed mean_dense part_nodes place_rows "
+        "second_diag second_full sum_rows"
+    ),
+    "tree_csr": "alike_csr halve_csr leading_csr mean_csr",
+    "whitened": "assign_rows gains_apart",
+    "wishart": "best_sticks stick_terms wishart_divergence wishart_form wishart_posterior wishart_view",
+}
+_HOME = {name: module for module, names in _KERNELS.items() for name in names.split()}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    kernel = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = kernel  # found at once from now on
+    return kernel

@@ -14,7 +14,7 @@ from kfree.kernels.reference.decide import (
     relabel,
     unsettled,
 )
-from kfree.kernels.reference.dip import dip
+from kfree.kernels.reference.dips import dip
 from kfree.kernels.reference.feature_collapsed import collapsed_rows, rebuild
 from kfree.kernels.reference.feature_runs import run_features, seed_features
 from kfree.kernels.reference.features import best_rows, solve_means, sweep_rows, walk_rows
