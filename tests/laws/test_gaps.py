@@ -132,3 +132,28 @@ def test_without_the_search_for_gaps_the_groups_are_missed(monkeypatch):
     assert same_partition(DPMeans(covering(X)).fit(X).labels_, truth)
     monkeypatch.setattr(batch, "split_at_gaps", lambda table, centres, *rest, **options: (centres, 0))
     assert DPMeans(covering(X)).fit(X).n_clusters_ < 60
+
+
+@pytest.mark.parametrize(("small", "large"), [(6, 20), (10, 20), (10, 200), (20, 200)])
+def test_a_small_group_far_away_is_a_cluster_though_lam_covers_it(small, large):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = np.concatenate([rng.normal(size=(large, 2)), rng.normal((20, 0), size=(small, 2))])
+        assert same_partition(DPMeans(700.0).fit(X).labels_, np.arange(large + small) >= large)
+
+
+def test_rounding_makes_no_clusters():
+    rng = np.random.default_rng(0)
+    x = 3 * rng.normal(size=20_000) + 60 * rng.integers(3, size=20_000)
+    other = 0.01 * rng.normal(size=20_000)
+    plain, rounded = (DPMeans(72.0).fit(np.c_[column, other]).n_clusters_ for column in (x, np.round(x)))
+    assert abs(plain - rounded) <= 3  # rounded rows show a valley between any two numbers: it was 23 for 9
+
+
+@pytest.mark.parametrize("unit", [2.0**260, 2.0**-260])
+def test_units_do_not_matter_however_large_or_small(unit):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(mean, size=(200, 2)) for mean in ((0, 0), (9, 0), (0, 9))])
+    labels = DPMeans(300.0).fit(X).labels_
+    assert same_partition(DPMeans(300.0 * unit**2).fit(X * unit).labels_, labels)
+    assert labels.max() == 2

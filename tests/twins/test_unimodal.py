@@ -37,7 +37,6 @@ def test_two_humps_show_a_valley_also_where_one_is_small():
 
 
 def test_too_few_rows_on_a_side_and_empty_samples_say_nothing():
-    assert p_of(np.r_[-np.arange(1.0, FEWEST), np.arange(50.0)], np.empty(0))[0] == 1.0
+    assert np.isnan(p_of(np.r_[-np.arange(1.0, FEWEST), np.arange(50.0)], np.empty(0))).all()
     assert p_of(np.r_[-50.0 - np.arange(FEWEST), 50.0 + np.arange(FEWEST)])[0] < 0.05
-    assert p_of(np.empty(0)) == 1.0
     assert p_values(np.empty(0, int), np.empty(0), 0).size == 0

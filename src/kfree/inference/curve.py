@@ -7,8 +7,9 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres
+from kfree.inference.hashed import uniform
 from kfree.inference.loop import Budget
-from kfree.inference.pilot import Pilot, uniform
+from kfree.inference.pilot import Pilot
 from kfree.rows.threads import in_order
 
 #: Most clusters looked at, and distinct rows there must be for each.

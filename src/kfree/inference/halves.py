@@ -11,9 +11,11 @@ import numpy as np
 
 from kfree.families import Affine, Array
 from kfree.inference.assign import Centres, own_cost
+from kfree.inference.hashed import dither, mix
 from kfree.inference.table import Memory, Table
 from kfree.inference.unimodal import p_values
 from kfree.kernels import kernels
+from kfree.rows import DenseRows
 from kfree.rows.threads import in_order
 
 #: Between-sides share of the variance from which a split may be clear: 0.64 for a halved Gaussian, 0.75 for a uniform,
@@ -21,6 +23,12 @@ from kfree.rows.threads import in_order
 CLARITY = 0.76
 #: How often the judges of a cloud without a valley may see one.
 VALLEY = 0.01
+#: Where n judges cannot tell a valley: the share at which a split is clear for counts, and for too few rows on a side,
+#: what chance may add to it times sqrt(n) (a halved Gaussian's standard error is 0.34), and the least n.
+SURE, SURE_OF_FEW, CHANCE, FEWEST_JUDGES = 0.8, 0.85, 0.15, 8
+#: Entries of the rows whose rounding is dithered away so that valleys can be told, at most, and the rounding that
+#: matters, as a share of the range of a column.
+MOST_ENTRIES, COARSE = 4_000_000, 1e-5
 #: Pairs of seeds tried in each cluster.
 TRIALS = 4
 #: Two-means steps after seeding.
@@ -39,13 +47,6 @@ class SplitRule(NamedTuple):
     held_out: bool = True  # judge on rows that did not fit
 
 
-def mix(v: Array) -> Array:
-    """Finaliser of splitmix64: spreads the bits of a hash."""
-    v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return v ^ (v >> np.uint64(31))
-
-
 def _uniform(hashes: Array, trial: int) -> Array:
     """Uniform numbers in (0, 1) that depend on row content and trial only."""
     return (mix(hashes + np.uint64(trial + 1)) >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
@@ -57,7 +58,7 @@ class Halves(NamedTuple):
     side: Array  # (n,) bool, True for the second one
     gain: Array  # (K,) fall of the objective, penalty apart; 0 where there is none
     clarity: Array  # (K,) share of the judges' variance that lies between the sides
-    valley: Array  # (K,) how often the judges of a cloud without a valley would show one like this; 1 if not looked at
+    valley: Array  # (K,) how often a cloud without a valley would show one like the judges; 0 or 1 if they cannot tell
 
     def clear(self, rule: SplitRule) -> Array:
         """Clusters (K,) whose split is clear by a rule."""
@@ -70,6 +71,7 @@ class Roles(NamedTuple):
 
     fits: Array  # indices of rows
     judges: Array  # indices of rows
+    smooth: DenseRows | None = None  # the judges, rounding dithered away; None if they cannot tell a valley
 
 
 def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
@@ -84,7 +86,10 @@ def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array |
         rank = np.full(K, -1, np.int32)
         rank[which] = np.arange(which.size)
         labels = rank[labels]
-        roles = Roles(*(rows[labels[rows] >= 0] for rows in roles))
+        fits, judges = (rows[labels[rows] >= 0] for rows in (roles.fits, roles.judges))
+        roles = Roles(fits, judges)
+    if rule.clarity:
+        roles = roles._replace(smooth=dithered(table, roles.judges))
     parted = Parted(which.size, labels, memory.cost, np.flatnonzero(labels >= 0))
     best = _best_halves(table, parted, roles, rule.trials)
     found.gain[which], found.clarity[which], found.valley[which] = best.gain, best.clarity, best.valley
@@ -135,6 +140,16 @@ def distinct_rows(table: Table) -> Array:
     return _once(table, np.flatnonzero(_active(table)))
 
 
+def dithered(table: Table, rows: Array) -> DenseRows | None:
+    """Some rows with the rounding of their columns dithered away; None for counts and whatever else may not be shifted,
+    and where it would take too much memory."""
+    if not table.geometry.family.translates or rows.size * table.rows.p > MOST_ENTRIES:
+        return None
+    none = np.empty(0)
+    stats = dither(table.rows.dense(rows), mix(table.hashes[rows]), coarse=COARSE)
+    return DenseRows(stats, weight=none, scale=none, shift=np.zeros(table.rows.p))
+
+
 def _once(table: Table, rows: Array) -> Array:
     """One of the rows for each content, in the order of their hashes; copies share a cluster."""
     rows = rows[np.argsort(table.hashes[rows])]
@@ -168,7 +183,17 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     judged = contrast[:, roles.judges].ravel()
     cluster = _shifted(T, K, parted.labels[roles.judges])
     clarity = clarities(cluster, judged, T * K)
-    valley = valleys(cluster, judged, clarity >= CLARITY)
+    valley, enough = np.full(T * K, np.nan), SURE
+    if roles.smooth is not None:
+        enough = SURE_OF_FEW
+        affine = Centres(table.geometry, mean).affine
+        coef, offset = affine.coef[0::2] - affine.coef[1::2], affine.offset[0::2] - affine.offset[1::2]
+        places = np.tile(np.arange(roles.judges.size), T)
+        smooth = roles.smooth.own(places, cluster, Affine(coef, offset, affine.size))
+        valley = valleys(cluster, smooth, usable & (clarity >= CLARITY))
+    count = np.bincount(cluster, minlength=T * K)
+    sure = (clarity - CHANCE / np.sqrt(np.maximum(count, 1)) >= enough) & (count >= FEWEST_JUDGES)
+    valley = np.where(np.isnan(valley), np.where(sure, 0.0, 1.0), valley)
     by_trial = (values.reshape(T, K) for values in (gain, clarity, valley))
     return [Halves(*parts) for parts in zip(contrast > 0, *by_trial)]
 
@@ -243,6 +268,9 @@ def _gains(table: Table, rows: Array, halves: Array, usable: Array) -> Array:
 def clarities(cluster: Array, value: Array, K: int) -> Array:
     """Share of the variance of the values in each cluster that lies between those above 0 and those below."""
     side = value > 0
+    largest = np.zeros(K)
+    np.maximum.at(largest, cluster, np.abs(value))
+    value = value / np.where(largest > 0, largest, 1.0)[cluster]  # squares of squares may leave the range
     # centre by cluster first, so that no digits are lost to a common offset
     value = value - (np.bincount(cluster, value, K) / np.maximum(np.bincount(cluster, minlength=K), 1))[cluster]
     group = 2 * cluster + side
@@ -254,7 +282,8 @@ def clarities(cluster: Array, value: Array, K: int) -> Array:
 
 
 def valleys(cluster: Array, value: Array, wanted: Array) -> Array:
-    """How often values of a cloud without a valley at 0 would show one like those of each wanted cluster; else 1."""
+    """How often values of a cloud without a valley at 0 would show one like those of each wanted cluster, nan where
+    there is no telling; 1 for the others."""
     valley = np.ones(wanted.size)
     if wanted.any():
         mine = wanted[cluster]

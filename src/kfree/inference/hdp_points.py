@@ -13,7 +13,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.assign import Centres, exact_costs, own_cost
 from kfree.inference.groups import Groups, Held, Lams, arranged, find_slots
-from kfree.inference.halves import mix
+from kfree.inference.hashed import mix
 from kfree.inference.loop import Budget
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels

@@ -11,7 +11,8 @@ from kfree.families import Array
 from kfree.inference.assign import Centres, assign, own_cost
 from kfree.inference.collapsed import move_rows
 from kfree.inference.groups import Groups, Lams, find_slots, held_by_both, held_of_labels, make_groups
-from kfree.inference.halves import SplitRule, halve, mix
+from kfree.inference.halves import SplitRule, halve
+from kfree.inference.hashed import mix
 from kfree.inference.hdp import Plan, Shared, run_passes
 from kfree.inference.hdp_collapsed import move_shared_rows
 from kfree.inference.hdp_parts import part_table

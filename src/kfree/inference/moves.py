@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfree.families import Array
+from kfree.families import Affine, Array
 from kfree.inference.assign import Centres, own_cost
-from kfree.inference.halves import VALLEY, SplitRule, clarities, distinct_rows, halve, mix, valleys
+from kfree.inference.halves import VALLEY, SplitRule, clarities, distinct_rows, dithered, halve, valleys
+from kfree.inference.hashed import mix
 from kfree.inference.table import Memory, Table
 from kfree.rows.threads import in_order
 
@@ -16,6 +17,8 @@ STRAYS = 0.02
 #: Two clusters with no valley between them are halves of one, unless they share more than this of the variance; and how
 #: many of a cluster's closest ones may be its other half.
 HALVES, CLOSEST = 0.8, 3
+#: The share below which they are halves where there is no telling a valley: 0.64 for a Gaussian.
+UNTOLD = 0.68
 #: Distinct rows of each that are looked at; first a few, which tell if the share is above this.
 FEW, MANY, APART = 64, 512, 0.9
 #: Others that a cluster may be merged with: its closest ones, and none that this many times lam puts out of reach.
@@ -90,9 +93,8 @@ def _disjoint(pairs: Array, rises: Array) -> list[tuple[int, int]]:
 
 def _by_label(labels: Array, K: int) -> Array:
     """The order of labels below K; equal ones stay as they are."""
-    return np.argsort(
-        labels.astype(np.int16) if K < 2**15 else labels, kind="stable"
-    )  # short ones are sorted by digits
+    short = K < 2**15  # such numbers are sorted by their digits, which is quick
+    return np.argsort(labels.astype(np.int16) if short else labels, kind="stable")
 
 
 def _each_row_of(clusters: Array, rows: Array, labels: Array, K: int) -> Iterator[tuple[Array, Array]]:
@@ -130,9 +132,24 @@ def _halves_of_one(table: Table, centres: Centres, labels: Array, pairs: Array) 
     rank = np.arange(rows.size) - np.searchsorted(labels[rows], np.arange(K))[labels[rows]]
     which, value = _contrasts(table, centres, labels, pairs, rows[rank < FEW])
     pairs = pairs[clarities(which, value, len(pairs)) < APART]  # most are far apart, and a few rows tell
-    which, value = _contrasts(table, centres, labels, pairs, rows[rank < MANY])
-    alike = clarities(which, value, len(pairs)) < HALVES
-    return pairs[alike & (valleys(which, value, alike) > VALLEY)]
+    rows = rows[rank < MANY]
+    which, value = _contrasts(table, centres, labels, pairs, rows)
+    share, valley = clarities(which, value, len(pairs)), np.full(len(pairs), np.nan)
+    smooth = dithered(table, rows)
+    if smooth is not None:
+        pair, place = _places(pairs, rows, labels, K)
+        a, b, affine = *pairs.T, centres.affine
+        along = Affine(affine.coef[b] - affine.coef[a], affine.offset[b] - affine.offset[a], affine.size)
+        valley = valleys(pair, smooth.own(place, pair.astype(np.int32), along), share < HALVES)
+    return pairs[np.where(np.isnan(valley), share < UNTOLD, (share < HALVES) & (valley > VALLEY))]
+
+
+def _places(pairs: Array, rows: Array, labels: Array, K: int) -> tuple[Array, Array]:
+    """For those of some rows that are of a cluster of a pair: which pair, and the place of the row in the list."""
+    parts = [(side // 2, place) for side, place in _each_row_of(pairs.ravel(), np.arange(rows.size), labels[rows], K)]
+    none = np.empty(0, np.intp)
+    pair, place = (np.concatenate(part) for part in zip(*parts)) if parts else (none, none)
+    return pair, place
 
 
 def _contrasts(table: Table, centres: Centres, labels: Array, pairs: Array, rows: Array) -> tuple[Array, Array]:

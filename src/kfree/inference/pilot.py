@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from kfree.families import Array, Geometry
 from kfree.inference.assign import Centres
-from kfree.inference.halves import mix
+from kfree.inference.hashed import dither, nth_copy, uniform
 from kfree.inference.table import Table
 from kfree.rows import DenseRows
 
@@ -19,15 +19,11 @@ from kfree.rows import DenseRows
 MOST_ROWS, MOST_ENTRIES, ENOUGH_ROWS = 10_000, 4_000_000, 2000
 #: Pseudo-observations at the global centre in every cluster, for rows of mean weight 1.
 SMOOTHING = 0.05
-# Rows from which the step of a rounded column is read.
-_GAP_ROWS = 2000
 # Sparse rows with more entries than this are not dithered, for that would fill them.
 _MOST_FILLED = 2_000_000
 
 # Rows up to which integer weights are spelled out as copies.
 _MOST_COPIES = 200_000
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Pilot(NamedTuple):
@@ -62,12 +58,6 @@ class Pilot(NamedTuple):
         return np.maximum(table.base[rows] + table.rows.own(rows, labels, centres.affine), 0.0)
 
 
-def uniform(ticket: Array, stream: int) -> Array:
-    """Numbers in (0, 1) that depend on ticket and stream only."""
-    bits = mix(ticket + mix(np.array([stream + 1], np.uint64) * _GOLDEN))
-    return (bits >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
-
-
 def draw_pilot(table: Table) -> Pilot:
     """Draw rows with probability proportional to weight, and prepare them."""
     most = int(np.clip(MOST_ENTRIES // max(_entries_each(table), 1), ENOUGH_ROWS, MOST_ROWS))
@@ -84,7 +74,7 @@ def make_pilot(table: Table, index: Array, ticket: Array, weight: Array) -> Pilo
     eta = 0.0 if family.translates or not family.smoothable else SMOOTHING  # only centres on a boundary exclude
     geometry = Geometry(family, anchor, eta, anchor if eta else None)
     if family.translates and (not sp.issparse(rows.X) or rows.n * rows.p <= _MOST_FILLED):
-        stats = _dither(rows.dense(slice(0, rows.n)), ticket)
+        stats = dither(rows.dense(slice(0, rows.n)), ticket)
         rows = DenseRows(stats, weight=rows.weight, scale=np.empty(0), shift=np.zeros(rows.p))
     base = rows.base(slice(0, rows.n), geometry)
     none = np.empty(0)
@@ -114,7 +104,7 @@ def _draw(table: Table, most: int) -> tuple[Array, Array, Array]:
     hashes, weight = table.hashes[index], weight[index]
     start = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
     copy = np.arange(index.size) - np.repeat(start, np.diff(np.append(start, index.size)))
-    ticket = mix(hashes + copy.astype(np.uint64) * _GOLDEN)
+    ticket = nth_copy(hashes, copy)
     if index.size > most:
         arrival = -np.log(uniform(ticket, 0)) / weight
         first = np.argpartition(arrival, most)
@@ -132,16 +122,3 @@ def _lengths(table: Table, stats: Any, index: Array) -> Array:
     counts = stats.data if sp.issparse(stats) else stats * length[:, None]  # sparse rows are still undivided
     whole = np.abs(counts - np.rint(counts)) <= 1e-6 * np.maximum(counts, 1.0)
     return length if whole.all() else np.empty(0)
-
-
-def _dither(stats: Array, ticket: Array) -> Array:
-    """Spread every value over the smallest gap between values of its column: rounding would show as valleys."""
-    values = np.sort(stats[:_GAP_ROWS], axis=0)
-    gaps = np.diff(values, axis=0)
-    # what differs by rounding of the arithmetic is the same value
-    tiny = 1e-9 * (values[-1] - values[0]) if len(values) else np.zeros(stats.shape[1])
-    step = np.where(gaps > tiny, gaps, np.inf).min(axis=0, initial=np.inf)
-    out = stats.copy()
-    for j in np.flatnonzero(np.isfinite(step)):
-        out[:, j] += step[j] * (uniform(ticket, int(j) + 1_000_000) - 0.5)
-    return out

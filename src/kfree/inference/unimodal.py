@@ -21,7 +21,8 @@ def p_values(sample: Array, value: Array, count: int) -> Array:
 def p_values_sorted(values: Array, edges: Array) -> Array:
     """The same for samples that are sorted, ``values[edges[s]:edges[s + 1]]``.
 
-    Equally many values of both sides are looked at, those nearest to the border; with too few of them p is 1.
+    Equally many values of both sides are looked at, those nearest to the border; with too few of them there is no
+    telling (nan).
     """
     count = edges.size - 1
     sample = np.repeat(np.arange(count), np.diff(edges))
@@ -32,7 +33,7 @@ def p_values_sorted(values: Array, edges: Array) -> Array:
     kept = values[(rank >= -side[sample]) & (rank < side[sample])]
     dips = np.empty(count)
     kernels().dip(kept, np.concatenate([[0], np.cumsum(2 * side)]), dips)
-    return np.where(side > 0, 10 ** np.interp(np.sqrt(2 * side) * dips, _QUANTILES, _LOG_P), 1.0)
+    return np.where(side > 0, 10 ** np.interp(np.sqrt(2 * side) * dips, _QUANTILES, _LOG_P), np.nan)
 
 
 def discoveries(p: Array, rate: float) -> Array:

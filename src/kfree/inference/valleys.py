@@ -15,7 +15,8 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 from kfree.families import Array
 from kfree.inference.assign import Centres
 from kfree.inference.curve import Solution
-from kfree.inference.pilot import Pilot, uniform
+from kfree.inference.hashed import uniform
+from kfree.inference.pilot import Pilot
 from kfree.inference.unimodal import FEWEST, discoveries, p_values_sorted
 from kfree.kernels import kernels
 
@@ -130,7 +131,7 @@ def _p_values(pilot: Pilot, order: _Order, pairs: Array, K: int) -> Array:
     for start in range(0, len(pairs), step):
         piece = pairs[start : start + step]
         between = _between(pilot, order, piece, total, mass)
-        p[start : start + step] = p_values_sorted(*_project(pilot, between, piece, halves))
+        p[start : start + step] = np.nan_to_num(p_values_sorted(*_project(pilot, between, piece, halves)), nan=1.0)
     return p
 
 

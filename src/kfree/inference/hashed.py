@@ -1,0 +1,43 @@
+"""Numbers that look random and are functions of row content: hashes in, uniform numbers and dithered rows out."""
+
+import numpy as np
+
+from kfree.families import Array
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+# Rows from which the step of a rounded column is read.
+_GAP_ROWS = 2000
+
+
+def mix(v: Array) -> Array:
+    """Finaliser of splitmix64: spreads the bits of a hash."""
+    v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return v ^ (v >> np.uint64(31))
+
+
+def uniform(ticket: Array, stream: int) -> Array:
+    """Numbers in (0, 1) that depend on ticket and stream only."""
+    bits = mix(ticket + mix(np.array([stream + 1], np.uint64) * _GOLDEN))
+    return (bits >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
+
+
+def nth_copy(hashes: Array, copy: Array) -> Array:
+    """A ticket for each row: a hash of its content and of its number among its copies."""
+    return mix(hashes + copy.astype(np.uint64) * _GOLDEN)
+
+
+def dither(stats: Array, ticket: Array, *, coarse: float = 0.0) -> Array:
+    """Spread every value over the smallest gap between values of its column: rounding would show as valleys.
+
+    Columns whose gap is below ``coarse`` of their range are left as they are.
+    """
+    values = np.sort(stats[:_GAP_ROWS], axis=0)
+    gaps = np.diff(values, axis=0)
+    span = values[-1] - values[0] if len(values) else np.zeros(stats.shape[1])
+    # what differs by rounding of the arithmetic is the same value
+    step = np.where(gaps > 1e-9 * span, gaps, np.inf).min(axis=0, initial=np.inf)
+    out = stats.copy()
+    for j in np.flatnonzero(np.isfinite(step) & (step >= coarse * span)):
+        out[:, j] += step[j] * (uniform(ticket, int(j) + 1_000_000) - 0.5)
+    return out
