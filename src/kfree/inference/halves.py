@@ -71,7 +71,6 @@ class Roles(NamedTuple):
 
     fits: Array  # indices of rows
     judges: Array  # indices of rows
-    smooth: DenseRows | None = None  # the judges, rounding dithered away; None if they cannot tell a valley
 
 
 def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
@@ -88,8 +87,6 @@ def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array |
         labels = rank[labels]
         fits, judges = (rows[labels[rows] >= 0] for rows in (roles.fits, roles.judges))
         roles = Roles(fits, judges)
-    if rule.clarity:
-        roles = roles._replace(smooth=dithered(table, roles.judges))
     parted = Parted(which.size, labels, memory.cost, np.flatnonzero(labels >= 0))
     best = _best_halves(table, parted, roles, rule.trials)
     found.gain[which], found.clarity[which], found.valley[which] = best.gain, best.clarity, best.valley
@@ -140,11 +137,13 @@ def distinct_rows(table: Table) -> Array:
     return _once(table, np.flatnonzero(_active(table)))
 
 
-def dithered(table: Table, rows: Array) -> DenseRows | None:
-    """Some rows with the rounding of their columns dithered away; None for counts and whatever else may not be shifted,
-    and where it would take too much memory."""
-    if not table.geometry.family.translates or rows.size * table.rows.p > MOST_ENTRIES:
-        return None
+def can_tell(table: Table) -> bool:
+    """Whether rows can tell a valley: not counts and others that may not be dithered, nor where it takes too much."""
+    return bool(table.geometry.family.translates and table.n * table.rows.p <= MOST_ENTRIES)
+
+
+def dithered(table: Table, rows: Array) -> DenseRows:
+    """Some rows with the rounding of their columns dithered away."""
     none = np.empty(0)
     stats = dither(table.rows.dense(rows), mix(table.hashes[rows]), coarse=COARSE)
     return DenseRows(stats, weight=none, scale=none, shift=np.zeros(table.rows.p))
@@ -184,13 +183,16 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     cluster = _shifted(T, K, parted.labels[roles.judges])
     clarity = clarities(cluster, judged, T * K)
     valley, enough = np.full(T * K, np.nan), SURE
-    if roles.smooth is not None:
-        enough = SURE_OF_FEW
-        affine = Centres(table.geometry, mean).affine
-        coef, offset = affine.coef[0::2] - affine.coef[1::2], affine.offset[0::2] - affine.offset[1::2]
-        places = np.tile(np.arange(roles.judges.size), T)
-        smooth = roles.smooth.own(places, cluster, Affine(coef, offset, affine.size))
-        valley = valleys(cluster, smooth, usable & (clarity >= CLARITY))
+    if can_tell(table):
+        valley, enough = np.ones(T * K), SURE_OF_FEW
+        may = usable & (clarity >= CLARITY)
+        mine = np.flatnonzero(may[cluster])
+        if mine.size:
+            affine = Centres(table.geometry, mean).affine
+            coef, offset = affine.coef[0::2] - affine.coef[1::2], affine.offset[0::2] - affine.offset[1::2]
+            which, place = np.unique(mine % roles.judges.size, return_inverse=True)
+            smooth = dithered(table, roles.judges[which]).own(place, cluster[mine], Affine(coef, offset, affine.size))
+            valley = valleys(cluster[mine], smooth, may)
     count = np.bincount(cluster, minlength=T * K)
     sure = (clarity - CHANCE / np.sqrt(np.maximum(count, 1)) >= enough) & (count >= FEWEST_JUDGES)
     valley = np.where(np.isnan(valley), np.where(sure, 0.0, 1.0), valley)

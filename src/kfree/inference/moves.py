@@ -7,7 +7,7 @@ import numpy as np
 
 from kfree.families import Affine, Array
 from kfree.inference.assign import Centres, own_cost
-from kfree.inference.halves import VALLEY, SplitRule, clarities, distinct_rows, dithered, halve, valleys
+from kfree.inference.halves import VALLEY, SplitRule, can_tell, clarities, distinct_rows, dithered, halve, valleys
 from kfree.inference.hashed import mix
 from kfree.inference.table import Memory, Table
 from kfree.rows.threads import in_order
@@ -134,14 +134,17 @@ def _halves_of_one(table: Table, centres: Centres, labels: Array, pairs: Array) 
     pairs = pairs[clarities(which, value, len(pairs)) < APART]  # most are far apart, and a few rows tell
     rows = rows[rank < MANY]
     which, value = _contrasts(table, centres, labels, pairs, rows)
-    share, valley = clarities(which, value, len(pairs)), np.full(len(pairs), np.nan)
-    smooth = dithered(table, rows)
-    if smooth is not None:
-        pair, place = _places(pairs, rows, labels, K)
-        a, b, affine = *pairs.T, centres.affine
-        along = Affine(affine.coef[b] - affine.coef[a], affine.offset[b] - affine.offset[a], affine.size)
-        valley = valleys(pair, smooth.own(place, pair.astype(np.int32), along), share < HALVES)
-    return pairs[np.where(np.isnan(valley), share < UNTOLD, (share < HALVES) & (valley > VALLEY))]
+    share = clarities(which, value, len(pairs))
+    if not can_tell(table):
+        return pairs[share < UNTOLD]
+    pairs, share = pairs[share < HALVES], share[share < HALVES]
+    rows = rows[np.isin(labels[rows], pairs)]
+    pair, place = _places(pairs, rows, labels, K)
+    a, b, affine = *pairs.T, centres.affine
+    along = Affine(affine.coef[b] - affine.coef[a], affine.offset[b] - affine.offset[a], affine.size)
+    smooth = dithered(table, rows).own(place, pair.astype(np.int32), along)
+    valley = valleys(pair, smooth, np.ones(len(pairs), bool))
+    return pairs[np.where(np.isnan(valley), share < UNTOLD, valley > VALLEY)]
 
 
 def _places(pairs: Array, rows: Array, labels: Array, K: int) -> tuple[Array, Array]:
