@@ -7,6 +7,8 @@ from kfree.families import Array
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # Rows from which the step of a rounded column is read.
 _GAP_ROWS = 2000
+# Columns that are dithered at a time.
+_COLUMNS = 16
 
 
 def mix(v: Array) -> Array:
@@ -16,9 +18,9 @@ def mix(v: Array) -> Array:
     return v ^ (v >> np.uint64(31))
 
 
-def uniform(ticket: Array, stream: int) -> Array:
+def uniform(ticket: Array, stream: int | Array) -> Array:
     """Numbers in (0, 1) that depend on ticket and stream only."""
-    bits = mix(ticket + mix(np.array([stream + 1], np.uint64) * _GOLDEN))
+    bits = mix(ticket + mix(np.atleast_1d(stream).astype(np.uint64) * _GOLDEN + _GOLDEN))
     return (bits >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
 
 
@@ -38,6 +40,8 @@ def dither(stats: Array, ticket: Array, *, coarse: float = 0.0) -> Array:
     # what differs by rounding of the arithmetic is the same value
     step = np.where(gaps > 1e-9 * span, gaps, np.inf).min(axis=0, initial=np.inf)
     out = stats.copy()
-    for j in np.flatnonzero(np.isfinite(step) & (step >= coarse * span)):
-        out[:, j] += step[j] * (uniform(ticket, int(j) + 1_000_000) - 0.5)
+    rounded = np.flatnonzero(np.isfinite(step) & (step >= coarse * span))
+    for start in range(0, rounded.size, _COLUMNS):
+        some = rounded[start : start + _COLUMNS]
+        out[:, some] += step[some] * (uniform(ticket[:, None], some + 1_000_000) - 0.5)
     return out
