@@ -11,7 +11,7 @@ from kfree.families import Geometry
 from kfree.inference import batch
 from kfree.inference.assign import Centres
 from kfree.inference.gaps import split_at_gaps
-from kfree.inference.halves import SplitRule
+from kfree.inference.halves import SplitRule, halve
 from kfree.inference.moves import apply_moves, nothing_tried
 from kfree.inference.table import make_memory, make_table
 from kfree.rows import DenseRows
@@ -96,14 +96,31 @@ def test_weights_repetition_and_row_order_make_no_difference_to_gaps(n):
         assert_array_equal(DPMeans(lam, tol=0.0).fit(X, sample_weight=w).labels_, one.labels_)
 
 
-def looked_at(X, lam, room):
-    """Objective and clusters of one cluster before and after its gaps were looked for."""
+def one_cluster(X):
+    """A table of centred rows that are one cluster, and its centre."""
     none, p = np.empty(0), X.shape[1]
-    X = X - X.mean(axis=0)
     rows = DenseRows(X, weight=none, scale=none, shift=np.zeros(p))
     table, memory = make_table(rows, Geometry(make("sqeuclidean"), np.zeros(p))), make_memory(len(X))
-    centres = Centres(table.geometry, np.zeros((1, p)))
     memory.labels[:], memory.cost[:] = 0, (X**2).sum(axis=1)
+    return table, Centres(table.geometry, np.zeros((1, p))), memory
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("distance", "n", "whole"), [(0, 400, True), (0, 100, False), (6, 400, False), (6, 100, False)])
+def test_only_many_rows_of_one_cloud_tell_that_more_would_not_split_it(distance, n, whole, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 8))
+    X[: n // 2, 0] += distance
+    table, _, memory = one_cluster(X - X.mean(axis=0))
+    halves = halve(table, 1, memory, SplitRule())
+    assert halves.whole.tolist() == [whole]
+    assert halves.clear(SplitRule()).tolist() == [distance > 0]
+
+
+def looked_at(X, lam, room):
+    """Objective and clusters of one cluster before and after its gaps were looked for."""
+    X = X - X.mean(axis=0)
+    table, centres, memory = one_cluster(X)
     tried = nothing_tried(len(X))
     assert apply_moves(table, centres, memory, lam, SplitRule(clarity=np.inf), tried=tried)[1] == 0
     after, count = split_at_gaps(table, centres, memory, lam, room=room, tried=tried)

@@ -15,7 +15,7 @@ from kfree.inference.gaps import split_at_gaps
 from kfree.inference.grow import Grown, Growth, grow, update
 from kfree.inference.halves import SplitRule
 from kfree.inference.loop import Budget, Outcome
-from kfree.inference.moves import apply_moves, merge_halves, nothing_tried
+from kfree.inference.moves import apply_moves, fingerprints, merge_halves, nothing_tried
 from kfree.inference.table import Memory, Table, make_memory
 
 #: Distinct rows of the first and the last sample, growth between them, and how much larger the table must be.
@@ -54,13 +54,21 @@ class Level(NamedTuple):
         return table.sample(self.rows, self.weight)
 
 
+class Settled(NamedTuple):
+    """What need not be tried again on a larger sample, unless something opens."""
+
+    whole: Array  # (K,) bool, no split of the cluster; gaps inside are another matter
+    tidy: bool  # no two clusters are halves of one
+    still: bool = False  # nothing at all: nothing moved or opened
+
+
 class Stage(NamedTuple):
     """How a sample is fitted."""
 
     name: str
     tol: float
     gaps: bool = False  # look for gaps inside clusters too
-    settled: bool = False  # nothing moved or opened on a smaller sample: unless something opens, try no moves
+    settled: Settled | None = None  # on a smaller sample
 
 
 def start_on_samples(
@@ -70,7 +78,7 @@ def start_on_samples(
     level = None
     if not settings.moves and not _any_beyond(table, centres, settings.lam):
         return centres, None  # "points" keeps one cluster where no row is beyond lam
-    settled = False
+    settled = None
     for level in levels(table):
         stage = Stage(f"sample of {level.rows.size}", SAMPLE_TOL, gaps=True, settled=settled)
         centres, settled = _fit_sample(level.of(table), centres, settings, budget, stage)
@@ -139,35 +147,43 @@ def _distinct(hashes: Array) -> int:
 
 def _fit_sample(
     sample: Table, centres: Centres, settings: BatchSettings, budget: Budget, stage: Stage
-) -> tuple[Centres, bool]:
-    """GROW and MOVES on a sample until nothing moves; also returns whether nothing ever moved or opened."""
-    K = centres.mean.shape[0]
-    still = True
-    count = _distinct(sample.hashes)
+) -> tuple[Centres, Settled]:
+    """GROW and MOVES on a sample until nothing moves; also returns what is settled by that."""
+    K, count = centres.mean.shape[0], _distinct(sample.hashes)
     limit = min(settings.max_clusters, max(1, count // ROWS_PER_CLUSTER))
     growth = Growth(settings.lam, stage.tol, limit)
     memory = make_memory(sample.n)
     tried = nothing_tried(sample.n)
-    tidy = True
+    gaps, settled = stage.gaps and count <= GAPS_UP_TO, stage.settled
+    if gaps and settled and not settled.still:
+        settled = None  # the sample before was small, and did not tell as much
+    still, tidy, joined = True, False, 0
     for _ in range(MOVE_ROUNDS + 1):
         # extremes weigh less than one row here but open clusters as one: the sample's objective may rise
         outcome = grow(sample, centres, memory, growth, budget, phase=stage.name, max_iter=_SAMPLE_PASSES, guard=None)
         centres = outcome.state.centres
-        still &= centres.mean.shape[0] == K
-        if not settings.moves or not tidy or count > MOVES_UP_TO or budget.spent or (stage.settled and still):
+        if centres.mean.shape[0] != K:
+            still, settled = False, None
+        if not settings.moves or joined or count > MOVES_UP_TO or budget.spent or (settled and settled.still):
             break
         assign(sample, centres, memory, settings.lam)
+        if settled and still:
+            whole = fingerprints(sample, memory.labels, K)[settled.whole]
+            tried.gain.update(dict.fromkeys(whole.tolist(), 0.0))
+            tried.whole.update(whole.tolist())
         room = limit - centres.mean.shape[0]
         centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule(), most_splits=room, tried=tried)
-        if not moved and stage.gaps and count <= GAPS_UP_TO:
+        if not moved and gaps:
             centres, moved = split_at_gaps(sample, centres, memory, settings.lam, room=room, tried=tried)
-        if not moved:  # halves are joined once, at the end: growth might only open them again
-            centres, moved = merge_halves(sample, centres, memory, settings.lam)
-            tidy = False
-        if not moved:
+        if not moved and not (still and settled and settled.tidy):
+            # halves are joined once, at the end: growth might only open them again
+            centres, joined = merge_halves(sample, centres, memory, settings.lam)
+        if not moved and not joined:
+            tidy = True
             break
         still = False
-    return centres, still
+    prints = fingerprints(sample, memory.labels, centres.mean.shape[0]).tolist()
+    return centres, Settled(np.array([print in tried.whole for print in prints], bool), tidy, still)
 
 
 def _grow_and_move(

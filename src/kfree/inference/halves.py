@@ -26,6 +26,9 @@ VALLEY = 0.01
 #: Where n judges cannot tell a valley: the share at which a split is clear for counts, and for too few rows on a side,
 #: what chance may add to it times sqrt(n) (a halved Gaussian's standard error is 0.34), and the least n.
 SURE, SURE_OF_FEW, CHANCE, FEWEST_JUDGES = 0.8, 0.85, 0.15, 8
+#: A cluster is whole, and more rows would not tell otherwise, if so many judges (and so many a column: as many rows
+#: chose the cut) found a share that stays below CLARITY with two standard errors added, which are this over sqrt(n).
+MANY_JUDGES, JUDGES_A_COLUMN, DOUBT = 64, 4, 0.7
 #: Entries of the rows whose rounding is dithered away so that valleys can be told, at most, and the rounding that
 #: matters, as a share of the range of a column.
 MOST_ENTRIES, COARSE = 4_000_000, 1e-5
@@ -59,6 +62,7 @@ class Halves(NamedTuple):
     gain: Array  # (K,) fall of the objective, penalty apart; 0 where there is none
     clarity: Array  # (K,) share of the judges' variance that lies between the sides
     valley: Array  # (K,) how often a cloud without a valley would show one like the judges; 0 or 1 if they cannot tell
+    whole: Array  # (K,) bool, more rows would not call it clear
 
     def clear(self, rule: SplitRule) -> Array:
         """Clusters (K,) whose split is clear by a rule."""
@@ -76,20 +80,18 @@ class Roles(NamedTuple):
 def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
     """Split the wanted ones of K clusters (all by default) in two by seeded two-means; keep the best of some trials."""
     which = np.arange(K) if wanted is None else np.flatnonzero(wanted)
-    found = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K), np.ones(K))
+    found = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K), np.ones(K), np.zeros(K, bool))
     if not which.size:
         return found
-    roles = _roles(table, rule)
     labels = memory.labels
     if which.size < K:  # the others are left out of everything: their centres alone may be most of the work
         rank = np.full(K, -1, np.int32)
         rank[which] = np.arange(which.size)
         labels = rank[labels]
-        fits, judges = (rows[labels[rows] >= 0] for rows in (roles.fits, roles.judges))
-        roles = Roles(fits, judges)
     parted = Parted(which.size, labels, memory.cost, np.flatnonzero(labels >= 0))
-    best = _best_halves(table, parted, roles, rule.trials)
-    found.gain[which], found.clarity[which], found.valley[which] = best.gain, best.clarity, best.valley
+    best = _best_halves(table, parted, _roles(table, rule, parted.members), rule.trials)
+    for mine, theirs in zip(found[1:], best[1:]):
+        mine[which] = theirs
     return found._replace(side=best.side)
 
 
@@ -105,7 +107,7 @@ class Parted(NamedTuple):
 def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Halves:
     """For each cluster the trial that gains most."""
     K, members = parted.K, parted.members
-    best = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K), np.ones(K))
+    best = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K), np.ones(K), np.zeros(K, bool))
     # small tables spend their time in Python, which does not run in parallel: all trials in one go
     small = table.rows.entries <= _ENTRIES
     goes = [range(trials)] if small and trials else [range(trial, trial + 1) for trial in range(trials)]
@@ -119,22 +121,23 @@ def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Hal
     return best
 
 
-def _roles(table: Table, rule: SplitRule) -> Roles:
+def _roles(table: Table, rule: SplitRule, members: Array) -> Roles:
+    """Who of some rows does what."""
+    members = _active(table, members)
     if not rule.held_out:
-        everybody = np.flatnonzero(_active(table))
-        return Roles(everybody, everybody)
-    even = (mix(table.hashes ^ _JUDGE) & np.uint64(1)) == 0
-    return Roles(np.flatnonzero(_active(table) & even), _once(table, np.flatnonzero(_active(table) & ~even)))
+        return Roles(members, members)
+    even = (mix(table.hashes[members] ^ _JUDGE) & np.uint64(1)) == 0
+    return Roles(members[even], _once(table, members[~even]))
 
 
-def _active(table: Table) -> Array:
-    """True for rows that have weight."""
-    return table.rows.weight > 0 if table.rows.weight.size else np.ones(table.n, bool)
+def _active(table: Table, rows: Array) -> Array:
+    """Those of some rows that have weight."""
+    return rows[table.rows.weight[rows] > 0] if table.rows.weight.size else rows
 
 
 def distinct_rows(table: Table) -> Array:
     """One row for each content that has weight, in the order of their hashes."""
-    return _once(table, np.flatnonzero(_active(table)))
+    return _once(table, _active(table, np.arange(table.n)))
 
 
 def can_tell(table: Table) -> bool:
@@ -196,7 +199,9 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     count = np.bincount(cluster, minlength=T * K)
     sure = (clarity - CHANCE / np.sqrt(np.maximum(count, 1)) >= enough) & (count >= FEWEST_JUDGES)
     valley = np.where(np.isnan(valley), np.where(sure, 0.0, 1.0), valley)
-    by_trial = (values.reshape(T, K) for values in (gain, clarity, valley))
+    whole = clarity + DOUBT / np.sqrt(np.maximum(count, 1)) < CLARITY
+    whole &= count >= max(MANY_JUDGES, JUDGES_A_COLUMN * table.rows.p)
+    by_trial = (values.reshape(T, K) for values in (gain, clarity, valley, whole))
     return [Halves(*parts) for parts in zip(contrast > 0, *by_trial)]
 
 

@@ -33,11 +33,12 @@ class Tried(NamedTuple):
 
     gain: dict[int, float]  # by fingerprint: what their split would have gained
     side: Array  # (n,) int8, and where it would have put their rows
+    whole: set[int]  # fingerprints of those that more rows would not split either
 
 
 def nothing_tried(n: int) -> Tried:
     """What is known before the first try."""
-    return Tried({}, np.zeros(n, np.int8))
+    return Tried({}, np.zeros(n, np.int8), set())
 
 
 def fingerprints(table: Table, labels: Array, K: int) -> Array:
@@ -229,6 +230,7 @@ def apply_moves(
         np.copyto(tried.side, halves.side, where=wanted[memory.labels])
         wanted[split] = False
         tried.gain.update((prints[k], float(halves.gain[k])) for k in np.flatnonzero(wanted))
+        tried.whole.update(prints[k] for k in np.flatnonzero(wanted & halves.whole))
     merges = paying_merges(table, centres, memory, lam, strays=strays)
     merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
     if not split.size and not merges:
