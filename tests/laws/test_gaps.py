@@ -106,7 +106,9 @@ def one_cluster(X):
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(("distance", "n", "whole"), [(0, 400, True), (0, 100, False), (6, 400, False), (6, 100, False)])
+@pytest.mark.parametrize(
+    ("distance", "n", "whole"), [(0, 400, True), (0, 100, False), (6, 400, False), (6, 100, False)]
+)
 def test_only_many_rows_of_one_cloud_tell_that_more_would_not_split_it(distance, n, whole, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 8))

@@ -473,6 +473,34 @@ def test_passes_in_one_call_equal_their_twin_and_assignments_one_by_one(a, room,
     assert_allclose(mean, centres, rtol=1e-9, atol=1e-11)
 
 
+@given(
+    seed=st.integers(0, 2**20),
+    m=st.integers(1, 80),
+    p=st.integers(1, 20),
+    weighted=st.booleans(),
+    scaled=st.booleans(),
+    dtype=st.sampled_from([np.float64, np.float32]),
+)
+def test_two_means_of_many_clusters_equal_their_twin_and_never_cost_more(seed, m, p, weighted, scaled, dtype):
+    rng = np.random.default_rng(seed)
+    C, X, rows = int(rng.integers(1, 5)), rng.normal(size=(m, p)).astype(dtype), rng.integers(m, size=2 * m)
+    weight = rng.integers(0, 3, size=m) * 0.7 if weighted else NONE
+    scale, shift = rng.uniform(0.5, 2, size=m) if scaled else NONE, rng.normal(size=p)
+    labels, start = rng.integers(C, size=2 * m).astype(np.int32), rng.normal(size=(2 * C, p))
+    x = (X[rows].astype(float) - shift) * (scale[rows, None] if scaled else 1.0)
+    costs = []
+    for steps in range(4):
+        both = []
+        for module in (compiled, reference):
+            both.append((start.copy(), np.ones(C, bool)))
+            module.two_means_dense(X, rows, shift, scale, weight, labels, steps, *both[-1])
+        assert_allclose(both[0][0], both[1][0], rtol=1e-9, atol=1e-11)
+        assert_array_equal(both[0][1], both[1][1])
+        sides = ((x[:, None] - both[0][0].reshape(C, 2, p)[labels]) ** 2).sum(axis=2)
+        costs.append(sides.min(axis=1) @ (weight[rows] if weighted else np.ones(2 * m)))
+    assert (np.diff(costs) <= 1e-9 * (1 + costs[0])).all()
+
+
 @given(seed=st.integers(0, 2**20), m=st.integers(1, 60))
 def test_labels_and_bounds_follow_as_in_their_twins(seed, m):
     rng = np.random.default_rng(seed)

@@ -30,6 +30,11 @@ class Geometry:
     def _tau(self) -> Array | float:
         return 0.0 if self.prior_mean is None else self.eta * self.prior_mean
 
+    @property
+    def plain(self) -> bool:
+        """Whether costs are squared distances, up to a factor, and centres are means of rows and nothing else."""
+        return self.family.euclidean_factor is not None and self.family.smoothable and not self.eta
+
     @cached_property
     def _origin(self) -> tuple[Array, Array]:
         """Natural parameters (1, p) and psi (1,) of the anchor."""

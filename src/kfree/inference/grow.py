@@ -129,9 +129,8 @@ def _plain_passes(
 
 def _short(table: Table, K: int) -> bool:
     """True if passes over a table are so short that it is worth while to make many of them in one call."""
-    family, plain = table.geometry.family, not (table.geometry.eta or table.unit.size)
-    means = family.euclidean_factor is not None and family.smoothable  # centres are plain means
-    return plain and means and table.rows.entries * K <= QUICK and len(table.rows.spans()) == 1
+    plain = table.geometry.plain and not table.unit.size
+    return plain and table.rows.entries * K <= QUICK and len(table.rows.spans()) == 1
 
 
 def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
@@ -180,7 +179,7 @@ def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Arr
     threshold = np.broadcast_to(np.asarray(threshold, dtype=float), rows.shape)
     unit = table.unit[rows] if table.unit.size else np.ones(rows.size)
     chosen: list[int] = []
-    means = table.singletons(rows[:0])
+    means = np.empty((0, table.rows.p))
     start, size = 0, FIRST_PIECE
     while start < rows.size:
         piece = np.arange(start, min(start + size, rows.size))
@@ -193,12 +192,13 @@ def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Arr
         else:
             start, size = start + size, min(LARGEST_PIECE, 2 * size)
         fresh = table.singletons(rows[piece])
-        costs = unit[piece][:, None] * exact_costs(table, rows[piece], fresh)
-        taken: list[int] = []
-        for t, position in enumerate(piece):
-            if np.all(costs[t, taken] > threshold[position]):
+        beyond = unit[piece][:, None] * exact_costs(table, rows[piece], fresh) > threshold[piece][:, None]
+        free, taken = np.ones(piece.size, bool), []
+        for t in range(piece.size):
+            if free[t]:
                 taken.append(t)
-                chosen.append(int(position))
+                free &= beyond[:, t]
+        chosen += piece[taken].tolist()
         means = np.concatenate([means, fresh[taken]])
     return np.array(chosen, dtype=np.intp)
 
@@ -226,14 +226,10 @@ def copies_of(table: Table, rows: Array) -> list[Array]:
     hits = np.empty(table.n, np.intp)
     hits = hits[: kernels().find_content(table.hashes, np.sort(table.hashes[rows]), hits)]
     by_hash = hits[np.argsort(table.hashes[hits], kind="stable")]
-    edges = table.hashes[by_hash]
+    starts, stops = (np.searchsorted(table.hashes[by_hash], table.hashes[rows], side) for side in ("left", "right"))
     out = []
-    for row in rows:
-        lo, hi = (
-            np.searchsorted(edges, table.hashes[row], "left"),
-            np.searchsorted(edges, table.hashes[row], "right"),
-        )
-        same = by_hash[lo:hi]
+    for row, start, stop in zip(rows, starts, stops):
+        same = by_hash[start:stop]
         if same.size > 1:  # equal hashes of unequal rows are next to impossible, but cheap to rule out
             same = same[(table.rows.dense(same) == table.rows.dense(np.array([row]))).all(axis=1)]
         out.append(same)

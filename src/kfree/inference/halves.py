@@ -168,13 +168,8 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     fits = _for_each(T, roles.fits)
     labels = _shifted(T, K, parted.labels[roles.fits])
     mean, usable = _seed(table, parted.cost[fits], fits, labels, K, trials)
-    for _ in range(STEPS):
-        side = _contrast(table, mean, fits, labels) > 0
-        total, mass = np.zeros_like(mean), np.zeros(2 * T * K)
-        table.rows.add(fits, (2 * labels + side).astype(np.int32), total, mass)
-        usable &= (mass.reshape(T * K, 2) > 0).all(axis=1)
-        move = np.repeat(usable, 2)
-        mean[move] = table.geometry.centre(total[move], mass[move])
+    if not (table.geometry.plain and table.rows.two_means(fits, labels, STEPS, mean, usable)):
+        _two_means(table, fits, labels, mean, usable)
     members = _for_each(T, parted.members)
     labels = _shifted(T, K, parted.labels[parted.members])
     known = usable[labels]
@@ -203,6 +198,17 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     whole &= count >= max(MANY_JUDGES, JUDGES_A_COLUMN * table.rows.p)
     by_trial = (values.reshape(T, K) for values in (gain, clarity, valley, whole))
     return [Halves(*parts) for parts in zip(contrast > 0, *by_trial)]
+
+
+def _two_means(table: Table, fits: Array, labels: Array, mean: Array, usable: Array) -> None:
+    """A few steps in every usable cluster, for any divergence; ``mean`` holds the two centres of each."""
+    for _ in range(STEPS):
+        side = _contrast(table, mean, fits, labels) > 0
+        total, mass = np.zeros_like(mean), np.zeros(mean.shape[0])
+        table.rows.add(fits, (2 * labels + side).astype(np.int32), total, mass)
+        usable &= (mass.reshape(-1, 2) > 0).all(axis=1)
+        move = np.repeat(usable, 2)
+        mean[move] = table.geometry.centre(total[move], mass[move])
 
 
 def _for_each(T: int, rows: Array) -> Array:

@@ -204,6 +204,11 @@ class Rows(ABC):
         computes is told by ``kernels.reference.descend_dense``. ``memory`` holds labels, bounds and costs."""
         return None
 
+    def two_means(self, rows: Array, labels: Array, steps: int, mean: Array, usable: Array) -> bool:
+        """Two-means by squared distance in many clusters in one call, where there is one (else False): what it computes
+        is told by ``kernels.reference.two_means_dense``."""
+        return False
+
     @abstractmethod
     def products(self, rows: Any, affine: Affine) -> tuple[Array, Array]:
         """Products (m, K) of a few rows with the coefficients, float64, and a bound (m,) on their magnitude."""

@@ -147,6 +147,13 @@ class DenseRows(Rows):
         count, *rest = kernels().descend_dense(*table, np.empty(0, self.dtype), looks, mean, *memory, sums, trace)
         return Descent(trace[:count], *rest)
 
+    def two_means(self, rows: Array, labels: Array, steps: int, mean: Array, usable: Array) -> bool:
+        """The same as for any rows, in one call if they are read in place."""
+        if self._view is None:
+            return False
+        kernels().two_means_dense(self._view, rows, self.shift, self.scale, self.weight, labels, steps, mean, usable)
+        return True
+
     def products(self, rows: Any, affine: Affine) -> tuple[Array, Array]:
         """Products (m, K) of a few rows with the coefficients, float64, and a bound (m,) on their magnitude."""
         x = self.dense(rows)

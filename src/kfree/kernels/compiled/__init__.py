@@ -28,7 +28,10 @@ _KERNELS = {
     "sample": "key_rows sample_rows",
     "seeds": "gain_of_seeds",
     "soft": "add_columns likeliest soft_documents soft_words",
-    "sums": "add_csr add_dense distance_csr distance_dense measure_dense own_csr own_dense tally tally_dense",
+    "sums": (
+        "add_csr add_dense distance_csr distance_dense measure_dense own_csr own_dense tally tally_dense "
+        "two_means_dense"
+    ),
     "topics": "count_labels fold_in mend_documents merge_changes",
     "tree": (
         "alike_dense halve_dense leading_dense leading_packed mean_dense part_nodes place_rows "

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from kfree.kernels.compiled.decide import near_threshold, open_decisions
-from kfree.kernels.compiled.nearest import nearest_dense
+from kfree.kernels.compiled.nearest import nearest_dense, nearest_packed, pack_dense
 from kfree.kernels.compiled.sums import distance_dense, measure_dense, tally_dense
 
 
@@ -15,27 +15,43 @@ def _some(values, rows):
 
 
 @njit(nogil=True, cache=True)
-def _look(X, rows, shift, scale, look, base, norms, size):
-    """The nearest centres of rows in the precision of a look, bounds on all others, and which decisions are open."""
-    coef, offset, limits = look
-    m = rows.shape[0]
-    labels, unsure = np.empty(m, np.int32), np.empty(m, np.intp)
-    least, second, slack = np.empty(m), np.empty(m), np.empty(m)
-    nearest_dense(X, rows, shift, scale, coef, offset, np.zeros(2), labels, least, second, slack)
-    terms = np.full(1, X.shape[1], np.int64)
-    count = open_decisions(base, terms, norms, size, limits, least, second, slack, unsure)
+def _open(labels, least, second, terms, look, base, norms, size):
+    """The nearest centres of rows by their two least costs, bounds on all others, and which decisions are open."""
+    coef, _, limits = look
+    m = base.shape[0]
+    slack, unsure = np.zeros(m), np.empty(m, np.intp)
+    count = open_decisions(base, np.full(1, terms, np.int64), norms, size, limits, least, second, slack, unsure)
     for t in range(m):
         second[t] += base[t] - 2 * slack[t]
     return labels, second, unsure[: count if coef.shape[0] > 1 else 0]
 
 
 @njit(nogil=True, cache=True)
-def _decide(X, rows, shift, scale, looks, base, norms, size):
-    """Labels of rows and bounds on their costs at all other centres; how many one look and both leave open."""
-    labels, bound, unsure = _look(X, rows, shift, scale, looks[0], base, norms, size)
+def _look(X, rows, shift, scale, look, base, norms, size):
+    """What the precision of a look tells of rows."""
+    m = rows.shape[0]
+    labels, least, second = np.empty(m, np.int32), np.empty(m), np.empty(m)
+    nearest_dense(X, rows, shift, scale, look[0], look[1], np.zeros(2), labels, least, second, np.empty(m))
+    return _open(labels, least, second, X.shape[1], look, base, norms, size)
+
+
+@njit(nogil=True, cache=True)
+def _look_packed(packed, look, base, norms, size):
+    """The same of packed rows."""
+    n, m = base.shape[0], packed.shape[0] * packed.shape[2]
+    labels, least, second = np.empty(m, np.int32), np.empty(m), np.empty(m)
+    nearest_packed(packed, look[0], look[1], labels, least, second)
+    return _open(labels[:n], least[:n], second[:n], packed.shape[1], look, base, norms, size)
+
+
+@njit(nogil=True, cache=True)
+def _decide(found, X, rows, shift, scale, look, base, norms, size):
+    """Labels of rows and bounds on their costs at all other centres, after a second look at what the first left open;
+    how many one look and both leave open."""
+    labels, bound, unsure = found
     if not unsure.shape[0]:
         return labels, bound, 0, 0
-    again, closer, still = _look(X, rows[unsure], shift, scale, looks[1], base[unsure], norms, size)
+    again, closer, still = _look(X, rows[unsure], shift, scale, look, base[unsure], norms, size)
     for t in range(unsure.shape[0]):
         labels[unsure[t]], bound[unsure[t]] = again[t], closer[t]
     return labels, bound, unsure.shape[0], still.shape[0]
@@ -82,7 +98,9 @@ def assign_dense(  # noqa: D103
         if near:
             return near, 0, 0, 0.0, 0.0
         left = left[:some]
-        chosen, bound, doubts, unsure = _decide(X, rows[left], shift, scale, looks, base[left], norms, size)
+        mine, part = rows[left], base[left]
+        found = _look(X, mine, shift, scale, looks[0], part, norms, size)
+        chosen, bound, doubts, unsure = _decide(found, X, mine, shift, scale, looks[1], part, norms, size)
         if unsure:
             return unsure, some, doubts, 0.0, 0.0
         for t in range(some):
@@ -97,7 +115,8 @@ def assign_dense(  # noqa: D103
         cost[fresh] = theirs
     else:
         some = n
-        labels, bound, doubts, unsure = _decide(X, rows, shift, scale, looks, base, norms, size)
+        found = _look(X, rows, shift, scale, looks[0], base, norms, size)
+        labels, bound, doubts, unsure = _decide(found, X, rows, shift, scale, looks[1], base, norms, size)
         if unsure:
             return unsure, some, doubts, 0.0, 0.0
         near = _own(X, rows, shift, scale, labels, mean, factor, base, unit, alone, size, lam, cost)
@@ -136,16 +155,21 @@ def descend_dense(  # noqa: D103
     near = lam if lam < np.inf else np.nan
     none = np.empty(0)
     total, mass, reach = sums
-    compared, doubted = 0, 0
+    doubted = 0
+    packed = pack_dense(X, rows, shift, scale, first)
     for t in range(trace.shape[0]):
         short, long, size, norms = _products(mean, anchor, factor, first)
-        looks = ((short[0], short[1], limits[0]), (long[0], long[1], limits[1]))
         total[:], mass[:], reach[:] = 0.0, 0.0, 0.0
-        table = (X, rows, shift, scale, weight, mean, factor, looks, base, none, none, norms, size, near)
-        undecided, some, doubts, changed, paid = assign_dense(*table, False, labels, low, cost, sums)
-        compared, doubted = compared + some, doubted + doubts
+        found = _look_packed(packed, (short[0], short[1], limits[0]), base, norms, size)
+        look = (long[0], long[1], limits[1])
+        chosen, bound, doubts, undecided = _decide(found, X, rows, shift, scale, look, base, norms, size)
+        doubted += doubts
+        if not undecided:
+            undecided = _own(X, rows, shift, scale, chosen, mean, factor, base, none, none, size, near, cost)
         if undecided:
-            return t, False, compared, doubted
+            return t, False, (t + 1) * rows.shape[0], doubted
+        low[:] = bound
+        changed, paid = tally_dense(X, rows, shift, scale, weight, chosen, cost, labels, *sums)
         trace[t, 0], trace[t, 1], trace[t, 2] = paid, changed, size
         still = changed / whole <= tol
         opens = may_open and reach.max() > lam and (pause >= wait or still)
@@ -155,4 +179,4 @@ def descend_dense(  # noqa: D103
             for j in range(mean.shape[1]):
                 mean[k, j] = total[k, j] / mass[k]
         pause += 1
-    return t + 1, True, compared, doubted
+    return t + 1, True, (t + 1) * rows.shape[0], doubted

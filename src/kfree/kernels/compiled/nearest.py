@@ -58,6 +58,29 @@ def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, sec
 
 
 @njit(nogil=True, cache=True)
+def pack_dense(X, rows, shift, scale, first):
+    """Rows as the tile reads them, (tiles, p, lanes) of the type of ``first``: for tables that are read many times."""
+    n, p = rows.shape[0], X.shape[1]
+    lanes = _WIDTH // first.itemsize
+    packed = np.zeros(((n + lanes - 1) // lanes, p, lanes), first.dtype)
+    for t in range(n):
+        i = rows[t]
+        factor = scale[i] if scale.shape[0] else 1.0
+        for j in range(p):
+            packed[t // lanes, j, t % lanes] = (X[i, j] - shift[j]) * factor
+    return packed
+
+
+@njit(nogil=True, cache=True)
+def nearest_packed(packed, coef, offset, labels, least, second):
+    """``nearest_dense`` of packed rows; ``labels``, ``least`` and ``second`` have room for whole tiles."""
+    panels, padded = _panels(coef, offset)
+    for b in range(packed.shape[0]):
+        start = b * packed.shape[2]
+        two_least(packed[b], panels, padded, start, labels, least, second)  # type: ignore[call-arg]
+
+
+@njit(nogil=True, cache=True)
 def nearest_csr(data, indices, indptr, rows, scale, coef_t, offset, reach, labels, least, second, slack):  # noqa: D103
     K = offset.shape[0]
     width = _STRIP * (_WIDTH // coef_t.itemsize)

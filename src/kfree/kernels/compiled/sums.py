@@ -1,5 +1,6 @@
 """Costs of rows to their own centres, and sums of rows by label; always in float64."""
 
+import numpy as np
 from numba import njit
 
 from kfree.kernels.compiled.decide import near_threshold, unsettled
@@ -124,3 +125,28 @@ def distance_csr(data, indices, indptr, rows, scale, labels, mean, norm, square)
             gap = data[q] * factor - centre
             total += gap * gap - centre * centre
         square[t] = max(total, 0.0)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def two_means_dense(X, rows, shift, scale, weight, labels, steps, mean, usable):  # noqa: D103
+    C, p = usable.shape[0], mean.shape[1]
+    coef, offset, value = np.empty((C, p)), np.empty(C), np.empty(rows.shape[0])
+    total, mass, side = np.empty_like(mean), np.empty(2 * C), np.empty(rows.shape[0], np.int32)
+    for _ in range(steps):
+        for c in range(C):
+            offset[c] = 0.0
+            for j in range(p):
+                gap = mean[2 * c, j] - mean[2 * c + 1, j]
+                coef[c, j] = 2 * gap
+                offset[c] += gap * (mean[2 * c, j] + mean[2 * c + 1, j])
+        own_dense(X, rows, shift, scale, labels, coef, offset, value)
+        for t in range(rows.shape[0]):
+            side[t] = 2 * labels[t] + (value[t] > 0)
+        total[:], mass[:] = 0.0, 0.0
+        add_dense(X, rows, shift, scale, weight, side, total, mass)
+        for c in range(C):
+            usable[c] = usable[c] and mass[2 * c] > 0 and mass[2 * c + 1] > 0
+            if usable[c]:
+                for k in range(2 * c, 2 * c + 2):
+                    for j in range(p):
+                        mean[k, j] = total[k, j] / mass[k]

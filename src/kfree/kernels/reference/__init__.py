@@ -45,6 +45,7 @@ from kfree.kernels.reference.sums import (
     own_dense,
     tally,
     tally_dense,
+    two_means_dense,
 )
 from kfree.kernels.reference.topics import count_labels, fold_in, gain_of_seeds, mend_documents, merge_changes
 from kfree.kernels.reference.tree import (
@@ -157,6 +158,7 @@ __all__ = [
     "tally_dense",
     "tell_apart",
     "three_least",
+    "two_means_dense",
     "unpack",
     "unsettled",
     "visit_rows",

@@ -82,3 +82,18 @@ def distance_csr(data, indices, indptr, rows, scale, labels, mean, norm, square)
     """The same for compressed sparse rows; ``norm`` holds the squared norms of the means."""
     gap = _csr(data, indices, indptr, rows, scale, mean.shape[1]) - mean[labels]
     square[:] = (gap * gap).sum(axis=1)
+
+
+def two_means_dense(X, rows, shift, scale, weight, labels, steps, mean, usable):
+    """Two-means in many clusters at once: ``steps`` times each row of cluster c goes to the nearer of ``mean[2 c]`` and
+    ``mean[2 c + 1]`` (a tie to the first), and both move to the means of their rows. A cluster one of whose sides
+    has no weight is no longer ``usable``, and its means stay where they are."""
+    for _ in range(steps):
+        square = np.empty((2, rows.size))
+        for side in (0, 1):
+            distance_dense(X, rows, shift, scale, 2 * labels + side, mean, square[side])
+        total, mass = np.zeros_like(mean), np.zeros(mean.shape[0])
+        add_dense(X, rows, shift, scale, weight, 2 * labels + (square[0] > square[1]), total, mass)
+        usable &= (mass.reshape(-1, 2) > 0).all(axis=1)
+        move = np.repeat(usable, 2)
+        mean[move] = total[move] / mass[move, None]
