@@ -230,6 +230,30 @@ def test_join_cost_is_the_rise_of_the_summed_cost(name, eta, p, seed):
     assert rise[0] >= 0 or eta
 
 
+@pytest.mark.parametrize("name", BREGMAN)
+@pytest.mark.parametrize("eta", [0.0, 0.7])
+@given(p=sizes, seed=seeds)
+def test_join_cost_is_a_difference_of_cluster_costs(name, eta, p, seed):
+    x, w = draw_rows(name, 10, p, seed), draw_weights(10, seed)
+    geometry = geometry_of(make(name, p), x, w, eta=eta)
+    total, mass = sums_of(x, w, np.arange(10) % 2, 2)
+    alone = geometry.cluster_cost(total, mass)
+    joint = geometry.cluster_cost(total.sum(axis=0, keepdims=True), mass.sum(keepdims=True))
+    rise = geometry.join_cost(total[:1], mass[:1], total[1:], mass[1:])
+    assert_allclose(joint - alone.sum(), rise, rtol=1e-7, atol=1e-8 * (1 + np.abs(alone).max()))
+
+
+@pytest.mark.parametrize("name", BREGMAN)
+def test_divergences_in_pieces_are_those_of_all_at_once(name, monkeypatch):
+    family, x = make(name, 4), draw_rows(name, 12, 4, 0)
+    mean = family.centre(x[:6] + x[6:], np.full(6, 2.0))
+    whole = [family.divergence(x, mean[0]), family.divergence(x[:, None], mean), family.divergence(x[0], mean)]
+    monkeypatch.setattr("kfree.families.base._PIECE", 9)
+    parts = [family.divergence(x, mean[0]), family.divergence(x[:, None], mean), family.divergence(x[0], mean)]
+    for mine, theirs in zip(parts, whole):
+        assert_array_equal(mine, theirs)
+
+
 def test_cosine_join_cost_is_the_loss_of_resultant_length():
     a, b, one = np.array([[3.0, 0.0]]), np.array([[0.0, 4.0]]), np.array([5.0])
     assert_allclose(make("cosine").join_cost(a, one, b, one), [3 + 4 - 5])

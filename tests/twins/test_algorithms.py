@@ -258,6 +258,28 @@ def test_bounds_never_hide_a_nearer_centre(seed, name, size):
         centres = extra
 
 
+@given(seed=st.integers(0, 2**20), name=st.sampled_from(BREGMAN))
+def test_centres_that_moved_are_the_same_as_new_ones(seed, name):
+    rng, p, most = np.random.default_rng(seed), 3, "kfree.inference.assign._LARGE"
+    x = draw_rows(name, 40, p, seed=seed)
+    table, _, _ = table_of(make(name), x)
+    stats, geometry = table.rows.dense(slice(0, 40)), table.geometry
+    before = Centres(geometry, geometry.centre(stats[:30].reshape(10, 3, p).sum(axis=1), np.full(10, 3.0)))
+    kept = np.sort(rng.choice(10, size=8, replace=False))
+    mean = np.concatenate([before.mean[kept], geometry.centre(stats[30:32], np.ones(2))])
+    mean[rng.integers(8)] = mean[-1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(most, 0)
+        assert "affine" not in before.moved(mean, kept).__dict__  # nothing is known of centres that nobody asked for
+        size = before.affine.size
+        after = before.moved(mean, kept)
+    assert "affine" in after.__dict__
+    expected = geometry.affine(mean)
+    assert_array_equal(after.affine.coef, expected.coef)
+    assert_array_equal(after.affine.offset, expected.offset)
+    assert after.affine.size == pytest.approx(max(size, expected.size))
+
+
 @given(seed=st.integers(0, 2**20), name=st.sampled_from(BREGMAN), far=st.sampled_from([1e-16, 1e-13, 1e-2]))
 def test_an_assignment_that_is_confirmed_stands(seed, name, far):
     family = make(name)

@@ -12,7 +12,7 @@ def _log(values: Array) -> Array:
     """Logarithm with a finite stand-in for log 0."""
     with np.errstate(divide="ignore"):
         logs = np.log(values)
-    return np.maximum(logs, MINUS_INF)
+    return np.maximum(logs, MINUS_INF, out=logs)
 
 
 class Poisson(Separable):

@@ -90,6 +90,11 @@ class Geometry:
         alone = family.centre((weight * stats + self.eta * prior)[None], np.array([weight + self.eta]))[0]
         return weight * family.terms(stats, alone) + self.eta * family.terms(prior, alone)
 
+    def cluster_cost(self, total: Array, mass: Array) -> Array:
+        """G, the cost of clusters, less what their rows bring along: eta phi(mu0) - (W + eta) phi(mu), (K,)."""
+        prior = 0.0 if self.prior_mean is None else self.eta * self.family.phi(self.prior_mean[None])
+        return prior - (mass + self.eta) * self.family.phi(self.centre(total, mass))
+
     def join_cost(self, total_a: Array, mass_a: Array, total_b: Array, mass_b: Array) -> Array:
         """G_ab - G_a - G_b: rise of the objective, penalty apart, when clusters a and b become one.
 

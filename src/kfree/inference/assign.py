@@ -15,6 +15,8 @@ from kfree.kernels import kernels
 from kfree.rows import Assigned, Nearest
 from kfree.rows.threads import in_order
 
+# Entries of centres from which it is worth while to see which of them have moved.
+_LARGE = 20_000
 # Entries of a temporary (rows x centres x columns) in the decisive comparison.
 _PIECE = 250_000
 # Share of rows that single precision may leave open before it is given up.
@@ -42,6 +44,22 @@ class Centres:
         some = Centres(self._geometry, self.mean[which])
         some.affine = self.affine.some(which)
         return some
+
+    def moved(self, mean: Array, kept: Array) -> "Centres":
+        """Centres after a move; ``kept`` gives, for each of the first, its index here. Of those that have not moved the
+        second form is not made again."""
+        after = Centres(self._geometry, mean)
+        if "affine" in self.__dict__ and mean.size >= _LARGE:
+            fresh = np.ones(mean.shape[0], bool)
+            fresh[: kept.size] = (mean[: kept.size] != self.mean[kept]).any(axis=1)
+            if 2 * np.count_nonzero(fresh) < fresh.size:
+                known, made = self.affine, self._geometry.affine(mean[fresh])
+                source = np.zeros(fresh.size, np.intp)
+                source[: kept.size] = kept
+                coef, offset = known.coef[source], known.offset[source]
+                coef[fresh], offset[fresh] = made.coef, made.offset
+                after.affine = Affine(coef, offset, max(known.size, made.size))
+        return after
 
     def joined(self, other: "Centres") -> "Centres":
         """These centres and others."""

@@ -250,6 +250,7 @@ def update(table: Table, centres: Centres, total: Array, mass: Array, memory: Me
         gone = np.flatnonzero(mass == 0)
         memory.low[np.isin(memory.labels, gone)] = -np.inf
         kernels().relabel(remap, memory.labels)
-    after = Centres(table.geometry, table.geometry.centre(total[held], mass[held]))
-    loosen(table, centres, after, held[held < K_before], memory, reach)
+    kept = held[held < K_before]
+    after = centres.moved(table.geometry.centre(total[held], mass[held]), kept)
+    loosen(table, centres, after, kept, memory, reach)
     return after

@@ -1,6 +1,6 @@
 """Moves of whole clusters: clear splits and paying merges, all clusters at once."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +23,11 @@ UNTOLD = 0.68
 FEW, MANY, APART = 64, 512, 0.9
 #: Others that a cluster may be merged with: its closest ones, and none that this many times lam puts out of reach.
 NEIGHBOURS, FAR = 8, 10.0
+#: Times lam below which a rise that is only roughly known is looked at again.
+ROUGH = 1.5
 
 # Entries of a temporary when pairs of clusters are compared.
-_ENTRIES = 200_000
+_ENTRIES = 100_000
 
 
 class Tried(NamedTuple):
@@ -57,6 +59,8 @@ def paying_merges(
         return []
     total, mass = table.rows.sums(memory.labels, K)
     pairs = close_pairs(table, total, mass, most=FAR * lam)
+    if table.geometry.family.entropic:
+        pairs = pairs[_rough_rises(table, total, mass, pairs) < ROUGH * lam]
     rises = _rises(table, total, mass, pairs)
     pairs, rises = pairs[rises < lam], rises[rises < lam]
     fits = _strays(table, memory.labels, total, mass, lam, pairs) <= strays * mass[pairs].min(axis=1)
@@ -172,14 +176,23 @@ def _contrasts(table: Table, centres: Centres, labels: Array, pairs: Array, rows
 
 def _rises(table: Table, total: Array, mass: Array, pairs: Array) -> Array:
     """What the union of each pair of clusters would raise the costs by."""
+    return _by_pieces(lambda a, b: table.geometry.join_cost(total[a], mass[a], total[b], mass[b]), total, pairs)
+
+
+def _rough_rises(table: Table, total: Array, mass: Array, pairs: Array) -> Array:
+    """The same as a difference of costs: few logarithms, but where costs are large digits are lost."""
+    cost, alone = table.geometry.cluster_cost, np.zeros(mass.size)
+    used = np.unique(pairs)
+    alone[used] = cost(total[used], mass[used])
+    joint = _by_pieces(lambda a, b: cost(total[a] + total[b], mass[a] + mass[b]), total, pairs)
+    return joint - alone[pairs].sum(axis=1)
+
+
+def _by_pieces(function: Callable[[Array, Array], Array], total: Array, pairs: Array) -> Array:
+    """A function of pairs of clusters, not too many at a time."""
     step = max(1, _ENTRIES // total.shape[1])
-
-    def of_some(some: Array) -> Array:
-        a, b = some.T
-        return table.geometry.join_cost(total[a], mass[a], total[b], mass[b])
-
     pieces = [pairs[start : start + step] for start in range(0, max(1, len(pairs)), step)]
-    return np.concatenate(list(in_order(of_some, pieces)))
+    return np.concatenate(list(in_order(lambda some: function(*some.T), pieces)))
 
 
 def close_pairs(table: Table, total: Array, mass: Array, count: int = NEIGHBOURS, most: float = np.inf) -> Array:
