@@ -23,6 +23,8 @@ Array = NDArray[Any]
 
 #: Stands for log 0 in a product (0 * -inf would be NaN): a cost this large reads as +inf.
 MINUS_INF = -1e30
+#: A cost above this was made by such a stand-in.
+LARGEST = 1e15
 # Share of the middle of the domain in a point that must not be on the boundary.
 _INSIDE = 1e-3
 #: Relative error a mean of many equal values may have.
@@ -98,6 +100,15 @@ class Affine:
         return Affine(self.coef[which], self.offset[which], self.size)
 
 
+class Ends(NamedTuple):
+    """Columns in which centres lie on an end of the domain: a row has the same value there, or it is excluded."""
+
+    theta: Array  # (K, p) natural parameters, 0 in these columns, to whose divergence they add nothing
+    psi: Array  # (K,) psi without these columns
+    coef: Array  # (K, p) offset - <x, coef> > 0 for rows that a centre excludes, and for no others
+    offset: Array  # (K,)
+
+
 class Family(ABC):
     r"""A Bregman divergence :math:`D_\phi`, written for rows: functions reduce the last axis.
 
@@ -122,8 +133,6 @@ class Family(ABC):
     euclidean_factor: float | None = None
     #: False where float32 products cannot carry the natural parameters.
     float32: ClassVar[bool] = True
-    #: What rounding may add to a divergence from products in each column, where large numbers stand for infinity.
-    resolution: ClassVar[float] = 0.0
     #: False where the centre is not the mean, so that no prior can be mixed in.
     smoothable: ClassVar[bool] = True
     #: True if observations are counts, so that projections of them live on a lattice.
@@ -157,9 +166,14 @@ class Family(ABC):
         gap = self.phi(stats) - self.phi(mean) - ((stats - mean) * theta).sum(axis=-1)
         return self.divergence_at_infinity(np.maximum(gap, 0.0))
 
+    def ends(self, mean: Array) -> Ends | None:
+        """How to tell which rows centres on an end of the domain exclude, where natural parameters cannot stand for
+        infinity on both ends in one product; None if there are no such centres, or one product tells."""
+        return None
+
     def divergence_at_infinity(self, cost: Array) -> Array:
         """Costs of a product with the stand-ins for infinity read as +inf."""
-        return np.where(cost > 1e20, np.inf, cost) if self.lower > -np.inf or self.upper < np.inf else cost
+        return np.where(cost > LARGEST, np.inf, cost) if self.lower > -np.inf or self.upper < np.inf else cost
 
     def centre(self, total: Array, mass: Array) -> Array:
         """Best centres of clusters with weighted row sums ``total`` (K, p) and weights ``mass`` (K,)."""

@@ -3,12 +3,15 @@
 import numpy as np
 from scipy.special import expit, xlogy
 
-from kfree.families.base import ROUNDING, Array, Family, Separable, Summary, i_divergence, positive
+from kfree.families.base import ROUNDING, Array, Ends, Family, Separable, Summary, i_divergence, positive
 
 # Stands for logit 0 and logit 1. Both sides of the domain meet in one product, where the offset holds as many
-# of these as the centre has ones and the row takes them back: large enough to exclude (a divergence is at most
-# p log W), small enough that their difference keeps a divergence to 1e-6; what is close is measured again.
+# of these as the centre has ones and the row takes them back: large enough to exclude, small enough that their
+# difference keeps a divergence to 1e-6. It only finds the nearest centre; what is close is measured again, and who is
+# excluded is told without it (see ``ends``).
 _LOGIT_INF = float(2**27)
+# How much more a value counts that should be 0 than one that should be n, whose sum may be rounded.
+_ABOVE_ZERO = float(2**40)
 
 
 class Binomial(Separable):
@@ -22,7 +25,6 @@ class Binomial(Separable):
     name = "binomial"
     lower = 0.0
     float32 = False  # 2**27 has no digits left in single precision
-    resolution = _LOGIT_INF * 2.0**-52
     counts = True
     advice = "Rescale the data, pass Binomial(n=...), or use divergence='poisson'."
 
@@ -70,12 +72,20 @@ class Binomial(Separable):
         n = self._trials
         return i_divergence(stats, mean) + i_divergence(self._failures(stats), n - mean)
 
-    def divergence_at_infinity(self, cost: Array) -> Array:
-        """Anything of the order of the stand-in reads as +inf.
+    def ends(self, mean: Array) -> Ends | None:
+        """What the columns in which centres lie at 0 or at n are to rows."""
+        n = self._trials
+        low, high = mean <= 0, mean >= n
+        if not (low.any() or high.any()):
+            return None
+        inside, count = ~(low | high), high.sum(axis=-1)
+        theta = np.where(inside, self.natural(mean), 0.0)
+        psi = n * np.where(inside, np.logaddexp(0.0, theta), 0.0).sum(axis=-1)
+        return Ends(theta, psi, high - _ABOVE_ZERO * low, n * count * (1 - 2 * ROUNDING))
 
-        Shares exclude with 1/255 and more (images of 8 bits), counts with one whole; divergences grow with n.
-        """
-        return np.where(cost > _LOGIT_INF * min(0.5, self._trials / 256), np.inf, cost)
+    def divergence_at_infinity(self, cost: Array) -> Array:
+        """Nothing is to be read as +inf: who is excluded is told by ``ends``."""
+        return cost
 
 
 class Bernoulli(Binomial):

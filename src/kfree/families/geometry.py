@@ -48,6 +48,19 @@ class Geometry:
         psi = self.family.psi_at(mean, theta)
         return Affine(theta - anchor, psi - psi_anchor, float(np.abs(psi).max(initial=0.0) + np.abs(psi_anchor).max()))
 
+    def ends(self, mean: Array) -> tuple[Affine, Affine] | None:
+        """Costs of rows that centres do not exclude, and a product that is positive for rows they do; None where the
+        costs alone tell (see ``Family.ends``)."""
+        found = self.family.ends(mean)
+        if found is None:
+            return None
+        anchor, psi_anchor = self._origin
+        size = float(np.abs(found.psi).max() + np.abs(psi_anchor).max())
+        return (
+            Affine(found.theta - anchor, found.psi - psi_anchor, size),
+            Affine(found.coef, found.offset, float(found.offset.max(initial=0.0))),
+        )
+
     def divergence(self, stats: Array, mean: Array) -> Array:
         """D(stats, mean) by the family's own formula, broadcasting over leading axes."""
         return self.family.divergence(stats, mean)

@@ -4,7 +4,8 @@ Products are looked at in single precision first, whatever the data; where their
 is taken again in float64, and where that leaves it open by the divergence's own formula.
 """
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,11 @@ class Centres:
     def affine(self) -> Affine:
         """Coefficients and offsets of the product that gives all costs."""
         return self._geometry.affine(self.mean)
+
+    @cached_property
+    def ends(self) -> tuple[Affine, Affine] | None:
+        """What tells which rows centres on an end of the domain exclude, where costs do not: see ``Geometry.ends``."""
+        return self._geometry.ends(self.mean)
 
     def some(self, which: slice | Array) -> "Centres":
         """Some of the centres."""
@@ -105,15 +111,28 @@ def own_cost(table: Table, rows: slice | Array, centres: Centres, labels: Array)
     family = table.geometry.family
     if family.euclidean_factor is not None:
         return family.euclidean_factor * table.rows.distance(rows, labels, centres.mean)
-    cost = table.base[rows] + table.rows.own(rows, labels, centres.affine)
-    return family.divergence_at_infinity(np.maximum(cost, 0.0))
+    if centres.ends is None:
+        cost = table.base[rows] + table.rows.own(rows, labels, centres.affine)
+        return family.divergence_at_infinity(np.maximum(cost, 0.0))
+    cost = np.maximum(table.base[rows] + table.rows.own(rows, labels, centres.ends[0]), 0.0)
+    return np.where(excluded(table, rows, centres, labels), np.inf, cost)
+
+
+def excluded(table: Table, rows: slice | Array, centres: Centres, labels: Array) -> Array:
+    """True for rows that the centres in ``labels``, some of which lie on an end of the domain, exclude."""
+    assert centres.ends is not None
+    return table.rows.own(rows, labels, centres.ends[1]) > 0
 
 
 def nearest(table: Table, rows: slice | Array, centres: Centres) -> tuple[Nearest, int]:
     """The two least relative costs of some rows, with every open decision settled; and the number of ties."""
     base = table.base[rows]
     found, unsure = table.rows.nearest(rows, base, centres.affine, norms=table.norms())
-    if centres.mean.shape[0] == 1 or not unsure.size:
+    if centres.ends is not None:  # a centre is not the nearest if it excludes the row after all
+        unsure = np.union1d(unsure, np.flatnonzero(excluded(table, rows, centres, found.labels)))
+    elif centres.mean.shape[0] == 1:
+        return found, 0
+    if not unsure.size:
         return found, 0
     if isinstance(rows, slice):
         rows = np.arange(rows.start, rows.stop)
@@ -271,21 +290,33 @@ def _of_opening(table: Table, rows: slice | Array) -> tuple[Array, Array]:
     )
 
 
+def all_costs(table: Table, rows: slice | Array, centres: Centres, product: Callable[[Affine], Array]) -> Array:
+    """Divergences (m, K) of some rows from all centres, given their products with coefficients."""
+    affine = centres.affine if centres.ends is None else centres.ends[0]
+    with np.errstate(invalid="ignore", over="ignore"):
+        cost = np.maximum(table.base[rows, None] + (affine.offset - product(affine)), 0.0)
+    if centres.ends is None:
+        return table.geometry.family.divergence_at_infinity(cost)
+    return np.where(centres.ends[1].offset - product(centres.ends[1]) > 0, np.inf, cost)
+
+
 def cost_matrix(table: Table, centres: Centres, dtype: Any) -> Array:
     """Divergences of all rows from all centres, (n, K): what a user asked to see, and nothing else needs."""
     costs = np.empty((table.n, centres.mean.shape[0]), dtype)
-    infinity = table.geometry.family.divergence_at_infinity
 
     def of_span(span: slice) -> None:
         step = max(1, _PIECE // max(table.rows.p, centres.mean.shape[0]))
         for start in range(span.start, span.stop, step):
             piece = slice(start, min(start + step, span.stop))
-            product = table.rows.dense(piece) @ centres.affine.coef.T
-            costs[piece] = infinity(np.maximum(table.base[piece, None] + centres.affine.offset - product, 0.0))
+            costs[piece] = all_costs(table, piece, centres, partial(_product, table.rows.dense(piece)))
 
     for _ in table.rows.each(of_span):
         pass
     return costs
+
+
+def _product(stats: Array, affine: Affine) -> Array:
+    return stats @ affine.coef.T
 
 
 def loosen(

@@ -149,9 +149,7 @@ def rounding_scale(table: Table, centres: Centres, sums: Sums) -> float:
 
 
 def _scale(table: Table, cost: float, size: float) -> float:
-    weight, family = table.rows.total_weight(), table.geometry.family
-    # the guard allows 1e-9 of this; a divergence from products is never better known than the family's resolution
-    return cost + weight * (1e-4 * size + 1e9 * family.resolution * table.rows.p + 1e-6)
+    return cost + table.rows.total_weight() * (1e-4 * size + 1e-6)  # the guard allows 1e-9 of this
 
 
 def choose_openers(table: Table, memory: Memory, growth: Growth, reach: Array) -> Array:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfree.families import Array
-from kfree.inference.assign import Centres, exact_costs, own_cost
+from kfree.families import Affine, Array
+from kfree.inference.assign import Centres, all_costs, exact_costs, own_cost
 from kfree.inference.groups import Groups, Held, Lams, arranged, find_slots
 from kfree.inference.hashed import mix
 from kfree.inference.loop import Budget
@@ -76,19 +76,21 @@ class Block(NamedTuple):
 
 def make_block(table: Table, rows: Array, centres: Centres, lams: Lams) -> Block:
     """Costs of a few rows to all centres, in float64."""
-    affine, infinity = centres.affine, table.geometry.family.divergence_at_infinity
+    finite = centres.affine if centres.ends is None else centres.ends[0]
     penalties = lams.local + (lams.top if np.isfinite(lams.top) else 0.0)
     cost, slack = np.empty((rows.size, centres.mean.shape[0])), np.empty(rows.size)
 
     def fill(piece: slice) -> None:
-        base = table.base[rows[piece]]
-        products, size = table.rows.products(rows[piece], affine)
-        with np.errstate(invalid="ignore", over="ignore"):
-            np.subtract(affine.offset, products, out=products)
-            products += base[:, None]
-            np.maximum(products, 0.0, out=products)
-        cost[piece] = infinity(products)
-        slack[piece] = (table.rows.p + 4) * _EPS * (base + affine.size + size) + 8 * _EPS * penalties + 1e-300
+        sizes = []
+
+        def product(affine: Affine) -> Array:
+            products, size = table.rows.products(rows[piece], affine)
+            sizes.append(size)
+            return products
+
+        cost[piece] = all_costs(table, rows[piece], centres, product)
+        total = table.base[rows[piece]] + finite.size + sizes[0]
+        slack[piece] = (table.rows.p + 4) * _EPS * total + 8 * _EPS * penalties + 1e-300
 
     for _ in in_order(fill, [slice(start, start + _PIECE) for start in range(0, rows.size, _PIECE)]):
         pass
