@@ -169,6 +169,15 @@ def test_sums_are_the_same_bits_for_any_number_of_threads(make_rows, monkeypatch
     assert_allclose(results[0][0], [rows.weight[k::7] @ X[k::7] for k in range(7)], rtol=1e-13)
 
 
+@pytest.mark.parametrize(("n", "p"), [(5000, 8), (30_000, 8), (70_000, 3)])
+def test_sums_of_sparse_rows_are_the_same_bits_as_those_of_dense_ones(n, p):
+    rng = np.random.default_rng(0)
+    X, labels = rng.poisson(0.5, size=(n, p)) * rng.random((n, 1)), rng.integers(7, size=n).astype(np.int32)
+    weight = draw_weights(n)
+    for mine, theirs in zip(dense_rows(X, weight=weight).sums(labels, 7), csr_rows(X, weight=weight).sums(labels, 7)):
+        assert_array_equal(mine, theirs)
+
+
 def test_the_span_changes_sums_only_by_rounding(monkeypatch):
     X, labels = np.random.default_rng(0).normal(size=(500, 3)) + 1e3, np.arange(500, dtype=np.int32) % 3
     whole = dense_rows(X).sums(labels, 3)

@@ -21,6 +21,7 @@ class Prepared(NamedTuple):
     family: Family
     shift: Array  # (p,) subtracted from every row
     unit: float  # length of a row that weighs 1 with relative weighting, 0 if lengths do not matter
+    once: Array  # (n,) weight of one copy of each row, or (0,) for ones: an integer sample_weight is so many copies
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], *others: str) -> str:
@@ -89,8 +90,8 @@ def check_finite(X: Any) -> None:
         )
 
 
-def check_domain(X: Any, family: Any, what: str = "divergence") -> None:
-    """Every entry in the family's domain; the message names the first that is not."""
+def check_domain(X: Any, family: Any, what: str = "divergence", name: str = "X") -> None:
+    """Every entry in the family's domain; the message names the first that is not, and what to do about data."""
     if family.lower == -np.inf and family.upper == np.inf:
         return
     bad, first = 0, None
@@ -112,10 +113,11 @@ def check_domain(X: Any, family: Any, what: str = "divergence") -> None:
         sign = ">" if family.lower_open else ">="
         domain = f"entries {sign} {family.lower:g}" + (f" and <= {family.upper:g}" if family.upper < np.inf else "")
         more = f", and {bad - 1} more entries" if bad > 1 else ""
-        negative = "Negative values in data: " if float(X[first]) < 0 <= family.lower else ""
+        negative = "Negative values in data: " if name == "X" and float(X[first]) < 0 <= family.lower else ""
+        advice = family.advice if name == "X" else f"Pass {name} within this domain."
         raise ValueError(
-            f"{negative}{what}={label_of(family)} needs {domain}, but X[{first[0]}, {first[1]}] = "
-            f"{float(X[first]):g}{more}. {family.advice}"
+            f"{negative}{what}={label_of(family)} needs {domain}, but {name}[{first[0]}, {first[1]}] = "
+            f"{float(X[first]):g}{more}. {advice}"
         )
 
 
@@ -149,7 +151,7 @@ def check_weight(sample_weight: Any, n: int) -> Array:
     return weight
 
 
-def row_scale(X: Any, family: Family) -> tuple[Array, Array]:
+def row_scale(X: Any, family: Family, name: str = "X") -> tuple[Array, Array]:
     """Factors that normalise the rows and the row totals; rows that cannot be normalised are an error."""
     if family.normalise is None:
         return _NONE, _NONE
@@ -175,7 +177,7 @@ def row_scale(X: Any, family: Family) -> tuple[Array, Array]:
         some = ", ".join(map(str, empty[:5])) + (", ..." if empty.size > 5 else "")
         raise ValueError(
             f"divergence={label_of(family)} cannot use rows that are all zero, but {empty.size} of {X.shape[0]} are "
-            f"(rows {some}). Drop them before the fit."
+            f"(rows {some}{'' if name == 'X' else ' of ' + name}). Drop them before the fit."
         )
     return 1.0 / size, size
 
@@ -232,6 +234,7 @@ def make_rows(
     """
     check_domain(X, family)
     scale, size = row_scale(X, family)
+    once = np.minimum(weight, 1.0) if weight.size else weight
     if weighting != "none":
         if not isinstance(family, KL):
             raise ValueError(
@@ -241,14 +244,14 @@ def make_rows(
         if weighting == "relative":
             unit = unit or float(np.average(size, weights=weight if weight.size else None))
             size = size / unit
-        weight = size * weight if weight.size else size
+        weight, once = (size * weight, size * once) if weight.size else (size, size)
     # products in single precision are twice as fast, and what they leave open is decided in double
     dtype = np.float32 if family.float32 else np.float64
     if sp.issparse(X):
-        return Prepared(CsrRows(X, weight=weight, scale=scale, dtype=dtype), family, np.zeros(X.shape[1]), unit)
+        return Prepared(CsrRows(X, weight=weight, scale=scale, dtype=dtype), family, np.zeros(X.shape[1]), unit, once)
     if shift is None:
         shift = _near(weighted_mean(X, weight, scale)) if family.translates else np.zeros(X.shape[1])
-    return Prepared(DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype), family, shift, unit)
+    return Prepared(DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype), family, shift, unit, once)
 
 
 def _near(mean: Array) -> Array:
@@ -279,7 +282,7 @@ def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> 
         )
     if not np.isfinite(prior).all():
         raise ValueError("smoothing_mean contains NaN or infinity.")
-    check_domain(prior[None], family)
+    check_domain(prior[None], family, name="smoothing_mean")
     if family.normalise == "sum":
-        prior = prior * row_scale(prior[None], family)[0]
+        prior = prior * row_scale(prior[None], family, "smoothing_mean")[0]
     return Geometry(family, anchor, smoothing, prior - prepared.shift)

@@ -69,7 +69,7 @@ class Problem(NamedTuple):
             family = family.adapt(summarise(X, weight, weighted_mean(X, weight, row_scale(X, family)[0])))
         prepared = make_rows(X, family, weight, None, weighting=weighting)
         geometry = make_geometry(prepared, smoothing, smoothing_mean)
-        return cls(make_table(prepared.rows, geometry), family, prepared.shift, prepared.unit)
+        return cls(make_table(prepared.rows, geometry, prepared.once), family, prepared.shift, prepared.unit)
 
     def publish(self, mean: Array) -> Array:
         """Centres as ``predict`` will have them."""
@@ -108,8 +108,8 @@ class Problem(NamedTuple):
             raise ValueError(f"init has shape {centres.shape}, but centres of shape (K, {p}) are needed.")
         if not np.isfinite(centres).all():
             raise ValueError("init contains NaN or infinity.")
-        check_domain(centres, self.family)
-        scale, _ = row_scale(centres, self.family)
+        check_domain(centres, self.family, name="init")
+        scale, _ = row_scale(centres, self.family, "init")
         return (centres * scale[:, None] if scale.size else centres) - self.shift
 
     def check_order(self, order: Any) -> None:
@@ -185,7 +185,7 @@ class Model(NamedTuple):
         """Rows as the fit saw its own."""
         family = check_family(self.geometry.family, X)
         prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit)
-        return make_table(prepared.rows, self.geometry, hashes=hashes)
+        return make_table(prepared.rows, self.geometry, prepared.once, hashes=hashes)
 
     def inside(self) -> Centres:
         """The centres in the geometry of the rows."""

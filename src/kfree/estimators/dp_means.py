@@ -274,7 +274,8 @@ class DPMeans(HardClusters):
         check_is_fitted(self)
         X = check_table(self, X, reset=False)
         with set_span_threads():
-            return self.lam_ - self._model.nearest(X)[1]
+            cost = self._model.nearest(X)[1]
+        return np.where(np.isinf(cost), -np.inf, self.lam_ - np.where(np.isinf(cost), 0.0, cost))
 
     def score(self, X, y=None, sample_weight=None):
         """Minus the (weighted) mean divergence of the rows from their nearest centres; larger is better.

@@ -168,6 +168,8 @@ def lam_path(
     X = check_plain_table(X)
     check_number("n_lam", n_lam, least=1, integer=True)
     check_number("max_clusters", max_clusters, least=1, integer=True)
+    check_number("max_iter", max_iter, least=1, integer=True)
+    check_number("tol", tol, least=0.0)
     with set_span_threads():
         problem = Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
         table = problem.table

@@ -75,8 +75,10 @@ class Mahalanobis(Family):
         p = summary.mean.shape[0]
         if self.covariance is None:
             found = np.asarray(summary.covariance(), dtype=float)
-            ridge = 1e-6 * np.trace(found) / p
-            return Mahalanobis(found + (ridge if ridge > 0 else 1.0) * np.eye(p))
+            ridge, rounding = 1e-6 * np.trace(found) / p, (1e-14 * np.abs(summary.mean).max(initial=0.0)) ** 2
+            if not np.trace(found) > p * rounding:  # equal rows: what their differences are is not known
+                return Mahalanobis(np.eye(p))
+            return Mahalanobis(found + ridge * np.eye(p))
         given = np.asarray(self.covariance, dtype=float)
         if given.shape != (p, p):
             raise ValueError(

@@ -95,7 +95,8 @@ class Geometry:
         if self.eta == 0:
             return np.zeros(stats.shape[:-1])
         alone = self.singleton_centre(stats, weight)
-        return weight * self.family.divergence(stats, alone) + self.prior_cost(alone)
+        cost = self.family.divergence(stats, alone)  # +inf where the prior alone excludes a row that has no weight
+        return weight * np.where(weight > 0, cost, 0.0) + self.prior_cost(alone)
 
     def singleton_terms(self, stats: Array, prior: Array, weight: float) -> Array:
         """The same column by column, for entries of rows and of the prior mean that belong together."""

@@ -24,8 +24,8 @@ _BLOCK, _ENTRIES = 512, 500_000
 GAIN = 1e-10
 # Share of a part that may be left of a sum without it by rounding.
 _TINY = 1e-12
-# Rows of counts that are visited in one call, after which an interrupt is noticed.
-_VISITS = 4096
+# Rows of counts that are visited in one call, after which time and interrupts are looked at.
+_VISITS = 128
 
 
 class Collapsed(NamedTuple):
@@ -56,13 +56,17 @@ def fit_collapsed(
     def step(state: Collapsed) -> tuple[Collapsed, Info]:
         nonlocal least
         before = memory.labels.copy()
-        moved = move_rows(table, memory, lam, visit(table, order, state.rng), max_clusters)
+        try:
+            moved = move_rows(table, memory, lam, visit(table, order, state.rng), max_clusters, budget)
+        except KeyboardInterrupt:  # the labels are a partition at any time
+            budget.interrupted, moved = True, weight
         centres, objective, scale = _refresh(table, memory, lam)
         if objective > least:  # sums kept up to date row by row carry rounding: what gained nothing is undone
             memory.labels[:] = before
             moved, (centres, objective, scale) = 0.0, _refresh(table, memory, lam)
         least = objective
-        info = Info(objective, scale, moved / weight, 0, centres.mean.shape[0])
+        changed = 1.0 if budget.spent else moved / weight  # a pass that was cut short tells nothing of the rest
+        info = Info(objective, scale, changed, 0, centres.mean.shape[0])
         return Collapsed(centres, state.rng), info
 
     return run(step, Collapsed(centres, rng), budget, phase="collapsed", tol=tol, max_iter=max_iter)
@@ -135,18 +139,24 @@ class Clusters:
         return int(self.count.size // 2)
 
 
-def move_rows(table: Table, memory: Memory, lam: float, order: Array, max_clusters: float) -> float:
-    """One sweep over the rows; returns the weight that moved. Rows of weight zero stay where they are."""
+def move_rows(
+    table: Table, memory: Memory, lam: float, order: Array, max_clusters: float, budget: Budget | None = None
+) -> float:
+    """One sweep over the rows, or as much of it as the budget allows; returns the weight that moved.
+
+    Rows of weight zero stay where they are.
+    """
+    budget = budget or Budget()
     K = int(memory.labels.max()) + 1
     total, mass = table.rows.sums(memory.labels, K)
     weight = table.rows.weights(slice(0, table.n))
     order = order[weight[order] > 0]
     count = np.bincount(memory.labels[weight > 0], minlength=K)
     if isinstance(table.rows, CsrRows) and table.geometry.family.entropic:
-        return _move_counts(table, table.rows, memory, lam, order, weight, (total, mass, count), max_clusters)
+        return _move_counts(table, table.rows, memory, lam, order, weight, (total, mass, count), max_clusters, budget)
     clusters = Clusters(total, mass, count)
     moved, start = 0.0, 0
-    while start < order.size:
+    while start < order.size and not budget.spent:
         size = max(1, min(_BLOCK, _ENTRIES // max(clusters.total.size, 1)))
         rows = order[start : start + size]
         moved += _move_block(table, memory, lam, rows, weight[rows], clusters, max_clusters)
@@ -163,6 +173,7 @@ def _move_counts(
     weight: Array,
     clusters: tuple[Array, Array, Array],
     max_clusters: float,
+    budget: Budget,
 ) -> float:
     """The same for sparse counts, of which only the columns of a row are looked at, compiled."""
     geometry, (total, mass, count) = table.geometry, clusters
@@ -171,7 +182,7 @@ def _move_counts(
     data, entries = rows.X.data.astype(np.float64, copy=False), (rows.X.indices, rows.X.indptr, rows.scale)
     rule = (pseudo, geometry.eta, lam, GAIN, _TINY, float(max_clusters))
     size, moved, start = sums.sum(axis=0), 0.0, 0
-    while start < order.size:
+    while start < order.size and not budget.spent:
         some = order[start : start + _VISITS]
         state = (sums, size, mass, count, memory.labels)
         visited, weight_moved = kernels().move_counts(data, *entries, weight, some, *rule, *state)
@@ -246,8 +257,9 @@ def rises(table: Table, x: Array, weight: Array, clusters: Clusters, which: Arra
 
 
 def home_rises(table: Table, x: Array, weight: Array, clusters: Clusters, labels: Array, lam: float) -> Array:
-    """What it costs each row to be where it is: join_cost with the rest of its cluster, or lam if it is alone."""
-    home = np.full(x.shape[0], lam)
+    """What it costs each row to be where it is: join_cost with the rest of its cluster, or lam if it is alone (without
+    a price, nothing)."""
+    home = np.full(x.shape[0], lam if np.isfinite(lam) else 0.0)
     company = np.flatnonzero(clusters.count[labels] > 1)
     if company.size:
         k, wx = labels[company], weight[company, None] * x[company]

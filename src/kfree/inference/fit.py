@@ -69,13 +69,23 @@ def fit(table: Table, start: Array, plan: Plan, budget: Budget, rng: np.random.G
         last = centres if budget.best is None else budget.best.centres
         trace, converged, memory, state = [], False, make_memory(table.n), Grown(last, 0)
     final = Centres(table.geometry, publish(last.mean))
+    try:
+        return close(table, final, _closing(table, last, final, state, memory, plan), memory, plan, trace, converged)
+    except KeyboardInterrupt:  # only the last assignment is left: a fit that is done is not given up
+        budget.interrupted = True
+        memory = make_memory(table.n)
+        return close(table, final, assign(table, final, memory, plan.lam), memory, plan, trace, converged)
+
+
+def _closing(table: Table, last: Centres, final: Centres, state: Grown, memory: Memory, plan: Plan) -> Sums:
+    """Assign all rows to the final centres, if that has not been done."""
     sums = state.sums
     if sums is None or state.moved or not confirmed(table, last, final, memory, sums):
         # without a prior means stay within the reach of their clusters: rows are at most twice as far as they were
         reach = None if sums is None or table.geometry.eta else 4 * sums.reach
         loosen(table, last, final, np.arange(len(final.mean)), memory, reach)
         sums = assign(table, final, memory, plan.lam)
-    return close(table, final, sums, memory, plan, trace, converged)
+    return sums
 
 
 def _run(

@@ -13,6 +13,10 @@ def global_centre(table: Table) -> Array:
     return table.geometry.centre(*table.rows.whole)
 
 
+# Rows that are asked whether they exclude all others.
+_PROBES = 16
+
+
 class _Cover:
     """Excess over the singleton cost of every row to the nearest of a growing set of centres."""
 
@@ -61,20 +65,35 @@ def farthest_first(table: Table, k: int) -> tuple[Array, Array]:
         radii[r] = cover.exact_excess(row)
         if r < k - 1:
             cover.add(row)
-    if k > 1 and cover.within_reach <= 1 < table.n:
-        radii[1:] = np.inf  # every opened centre excludes every other row: no radius covers the data
+    if k > 1 and cover.within_reach <= 1 < table.n and _all_exclude(table):
+        radii[1:] = np.inf  # no radius covers the data
         return radii, np.concatenate(cover.means)
     return np.minimum.accumulate(radii), np.concatenate(cover.means)
+
+
+def _all_exclude(table: Table) -> bool:
+    """Whether clusters opened by rows, as far as a few tell, exclude every other row."""
+    weight = table.rows.weights(slice(0, table.n))
+    some = np.argsort(np.where(weight > 0, table.hashes, np.iinfo(np.uint64).max), kind="stable")[:_PROBES]
+    every = np.arange(table.n)
+    labels = np.zeros(table.n, np.int32)
+    return all(
+        np.isfinite(own_cost(table, every, Centres(table.geometry, mean[None]), labels)).sum() <= 1
+        for mean in table.singletons(some)
+    )
 
 
 def covering_centres(table: Table, lam: float, most: float, budget: Budget) -> Array:
     """Farthest-first centres until every row is within lam of one."""
     cover = _Cover(table)
-    while len(cover.means) < min(most, table.n) and not budget.spent:
-        row = int(cover.excess().argmax())
-        if cover.exact_excess(row) <= lam:
-            break
-        cover.add(row)
+    try:
+        while len(cover.means) < min(most, table.n) and not budget.spent:
+            row = int(cover.excess().argmax())
+            if cover.exact_excess(row) <= lam:
+                break
+            cover.add(row)
+    except KeyboardInterrupt:
+        budget.interrupted = True
     return np.concatenate(cover.means)
 
 
@@ -82,12 +101,15 @@ def seeded_centres(table: Table, lam: float, most: float, budget: Budget, rng: n
     """Centres drawn with probability proportional to w D (as k-means++) until every row is within lam of one."""
     cover = _Cover(table)
     weight = table.rows.weights(slice(0, table.n))
-    while len(cover.means) < min(most, table.n) and not budget.spent:
-        far = np.flatnonzero(cover.excess() > lam)
-        if not far.size:
-            break
-        chance = weight[far] * np.where(np.isfinite(cover.cost[far]), cover.cost[far], 0.0)
-        if chance.sum() == 0:  # only rows that every centre excludes are left
-            chance = weight[far]
-        cover.add(int(far[np.searchsorted(np.cumsum(chance), rng.random() * chance.sum(), side="right")]))
+    try:
+        while len(cover.means) < min(most, table.n) and not budget.spent:
+            far = np.flatnonzero(cover.excess() > lam)
+            if not far.size:
+                break
+            chance = weight[far] * np.where(np.isfinite(cover.cost[far]), cover.cost[far], 0.0)
+            if chance.sum() == 0:  # only rows that every centre excludes are left
+                chance = weight[far]
+            cover.add(int(far[np.searchsorted(np.cumsum(chance), rng.random() * chance.sum(), side="right")]))
+    except KeyboardInterrupt:
+        budget.interrupted = True
     return np.concatenate(cover.means)

@@ -55,7 +55,7 @@ def paying_merges(
 ) -> list[tuple[int, int]]:
     """Pairs of clusters whose union raises the costs by less than lam, cheapest first, each cluster once."""
     K = centres.mean.shape[0]
-    if K < 2:
+    if K < 2 or not np.isfinite(lam):  # without a price there is nothing to save
         return []
     total, mass = table.rows.sums(memory.labels, K)
     pairs = close_pairs(table, total, mass, most=FAR * lam)

@@ -33,6 +33,8 @@ class Table(NamedTuple):
         if self.unit.size:
             unit = self.unit[rows]
             gain = unit * np.where(unit > 0, cost, 0.0)  # a row without weight opens nothing, however far it is
+        if not np.isfinite(lam):
+            return np.full(gain.shape, -np.inf)  # however far a row is
         # in this order a radius found as v D - s is met exactly
         return (gain - self.alone[rows] if self.alone.size else gain) - lam
 
@@ -76,11 +78,15 @@ class Table(NamedTuple):
         return self.unit if self.unit.size else np.ones(self.n)
 
 
-def make_table(rows: Rows, geometry: Geometry, *, hashes: bool = True) -> Table:
-    """Compute the constants of the rows, span by span; a table without hashes is for measuring only."""
+def make_table(rows: Rows, geometry: Geometry, once: Array | None = None, *, hashes: bool = True) -> Table:
+    """Compute the constants of the rows, span by span; a table without hashes is for measuring only.
+
+    ``once`` holds the weight of one copy of each row, by default that of the row.
+    """
     n = rows.n
     base, content = np.empty(n), np.empty(n if hashes else 0, np.uint64)
-    unit = np.minimum(rows.weight, 1.0) if rows.weight.size and rows.weight.min() < 1 else np.empty(0)
+    once = rows.weight if once is None else once
+    unit = np.minimum(once, 1.0) if once.size and once.min() < 1 else np.empty(0)
     alone = np.empty(n if geometry.eta and hashes else 0)
 
     def fill(span: slice) -> None:

@@ -73,8 +73,8 @@ class Rows(ABC):
 
     def spans(self) -> list[slice]:
         """The spans the rows are read in."""
-        # short tables, too, keep a few threads busy
-        size = max(1, SPAN // 4) if self.n <= 4 * SPAN and self.entries > _WORTH_THREADS else SPAN
+        # short tables, too, keep a few threads busy; sparse rows are cut where dense ones are: their sums are equal
+        size = max(1, SPAN // 4) if self.n <= 4 * SPAN and self.n * self.p > _WORTH_THREADS else SPAN
         return [slice(start, min(start + size, self.n)) for start in range(0, self.n, size)]
 
     def each(self, function: Callable[[slice], T]) -> Iterator[T]:

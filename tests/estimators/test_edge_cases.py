@@ -1,0 +1,124 @@
+"""Small and odd cases: no price, few rows, interrupts at the end, copies of long rows."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+import kfree.inference.fit
+from kfree import DPMeans, lam_for_k, lam_path
+
+
+@pytest.mark.parametrize("algorithm", ["batch", "serial", "delayed", "collapsed"])
+@pytest.mark.parametrize("search", ["points", "polish", "full"])
+@pytest.mark.parametrize("seeds", [[0, 2], [0, 1, 2, 3]])
+def test_without_a_price_clusters_are_neither_merged_nor_opened(algorithm, search, seeds):
+    X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    model = DPMeans(np.inf, init=X[seeds], search=search, algorithm=algorithm, random_state=0).fit(X)
+    assert model.n_clusters_ == len(seeds)
+    assert model.objective_ == pytest.approx(1.0 if len(seeds) == 2 else 0.0)
+
+
+def test_without_a_price_a_row_that_every_centre_excludes_is_novel_and_nothing_warns():
+    X = [[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 3.0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = DPMeans(np.inf, divergence="poisson", init=[[1.0, 0.0], [0.0, 1.0]]).fit(X)
+        assert model.decision_function([[1.0, 1.0], [1.0, 0.0]]).tolist() == [-np.inf, np.inf]
+        DPMeans(np.inf, divergence="poisson", algorithm="serial", init=[[1.0, 0.0]]).fit([[1.0, 0], [2, 0], [1, 1]])
+        DPMeans(1.0, divergence="poisson", smoothing=0.5).fit([[1.0, 0], [2, 0], [1, 1]], sample_weight=[1, 1, 0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_integer_weights_are_copies_whatever_the_rows_weigh_by_their_length(seed):
+    rng = np.random.default_rng(seed)
+    X, w = rng.poisson(rng.choice([1.0, 20.0], size=(12, 1)), size=(12, 3)) + 1.0, rng.integers(1, 4, size=12)
+    for weighting in ("none", "length", "relative"):
+        settings = {"divergence": "kl", "weighting": weighting, "tol": 0.0}
+        weighted = DPMeans(0.05, **settings).fit(X, sample_weight=w)
+        copied = DPMeans(0.05, **settings).fit(np.repeat(X, w, axis=0))
+        assert weighted.n_clusters_ == copied.n_clusters_
+        assert_allclose(weighted.objective_, copied.objective_, rtol=1e-10)
+
+
+def test_an_outlier_that_excludes_all_does_not_keep_farthest_first_from_its_radius():
+    X = np.vstack([np.random.default_rng(0).dirichlet(np.full(4, 5.0), size=200), [1, 0, 0, 0]])
+    radii = [lam_for_k(X, k, divergence="kl") for k in (1, 2, 3)]
+    assert np.all(np.diff(radii) < 0)
+    with pytest.raises(ValueError, match="smoothing > 0"):
+        lam_for_k(np.eye(30), 3, divergence="kl")
+
+
+def test_equal_rows_have_no_covariance_to_measure_with():
+    model = DPMeans(1.0, divergence="mahalanobis").fit(np.full((10, 3), 0.1))
+    assert_allclose(model.family_.covariance, np.eye(3))
+    row = np.array([6.1227573641555475, -7.666995093942545, 1.2542965401773365])
+    model = DPMeans(10.0, divergence="mahalanobis", smoothing=0.3).fit([row, row + 1], sample_weight=[0.37, 0])
+    assert model.objective_ == pytest.approx(10.0)
+    assert model.score([row]) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("place", ["close", "assign", "confirmed"])
+def test_an_interrupt_in_the_last_assignment_does_not_lose_the_fit(place, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    whole, original, calls = DPMeans(1.0).fit(X), getattr(kfree.inference.fit, place), []
+
+    def interrupted(*args, **kwargs):
+        calls.append(place)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(kfree.inference.fit, place, interrupted)
+    model = DPMeans(1.0, max_iter=1).fit(X) if place == "assign" else DPMeans(1.0).fit(X)
+    assert calls
+    assert (model.labels_ == model.predict(X)).all()
+    if place != "assign":
+        assert (model.labels_ == whole.labels_).all()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_time_runs_out_in_the_middle_of_a_pass_of_single_rows(sparse):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.1, size=(4000, 300)) + np.eye(4000, 300) if sparse else rng.normal(size=(4000, 8))
+    X = sp.csr_matrix(X[X.sum(axis=1) > 0]) if sparse else X
+    settings = {"divergence": "kl", "smoothing": 0.1} if sparse else {}
+    DPMeans(0.5, algorithm="collapsed", max_iter=1, **settings).fit(X[:50])  # compiled by now
+    start = time.monotonic()
+    model = DPMeans(0.5, algorithm="collapsed", max_time=0.1, random_state=0, **settings).fit(X)
+    assert time.monotonic() - start < 5  # a pass takes far longer
+    assert not model.converged_
+    assert model.n_clusters_ > 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 29])
+def test_auto_says_of_few_rows_what_it_does(n):
+    X = np.random.default_rng(n).normal(size=(n, 3)) + 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DPMeans().fit(X)
+    lo, hi = model.lam_window_
+    assert model.n_clusters_ == model.n_groups_ == 1
+    assert lo == pytest.approx(((X - X.mean(axis=0)) ** 2).sum(), rel=1e-6)
+    assert lo <= model.lam_ <= hi == np.inf
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"init": [[-1.0, 2.0]]}, r"init\[0, 0\] = -1"),
+        ({"smoothing": 1.0, "smoothing_mean": [-1.0, 2.0]}, r"smoothing_mean\[0, 0\] = -1"),
+    ],
+)
+def test_what_is_wrong_with_a_parameter_is_not_said_of_the_data(settings, message):
+    with pytest.raises(ValueError, match=message):
+        DPMeans(1.0, divergence="poisson", **settings).fit([[1.0, 2.0], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize("settings", [{"tol": "a"}, {"tol": -1.0}, {"max_iter": 0}, {"max_iter": "a"}])
+def test_a_path_checks_its_settings(settings):
+    with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
+        lam_path(np.arange(10.0)[:, None], **settings)
