@@ -217,13 +217,13 @@ def _extremes(
     table: Table, level: Level, centres: Centres, memory: Memory, settings: BatchSettings, budget: Budget
 ) -> Centres:
     """Add the farthest rows of the whole table to the last sample, so that its clusters hold for all rows."""
-    lam, sample = settings.lam, None
-    inside = table.hashes <= table.hashes[level.rows].max()
+    lam, sample, inside = settings.lam, None, np.empty(0, bool)
     for _ in range(EXTREME_ROUNDS):
         sums = assign(table, centres, memory, lam)
         chosen = np.empty(0, np.intp)
-        if not budget.spent:
+        if sums.reach.max() > lam and not budget.spent:  # else no row is beyond lam
             distinct = _distinct(table.hashes[level.rows] if sample is None else sample.hashes)
+            inside = inside if inside.size else table.hashes <= table.hashes[level.rows].max()
             chosen = _far_rows(table, memory, inside, lam, distinct // EXTREMES_SHARE)
         centres = update(table, centres, sums.total, sums.mass, memory, sums.reach)
         if not chosen.size:

@@ -38,7 +38,11 @@ class DenseRows(Rows):
 
     def dense(self, rows: Any) -> Array:
         """Statistics of a few rows, float64."""
-        stats = np.asarray(self.X[rows], dtype=np.float64) - self.shift
+        if self._view is None or isinstance(rows, slice):
+            X = self.X[rows]
+        else:
+            X = np.take(self._view, rows, axis=0)  # quicker, but copies the whole of an array that is not contiguous
+        stats = np.asarray(X, dtype=np.float64) - self.shift
         return stats * self.scale[rows][:, None] if self.scale.size else stats
 
     def take(self, rows: Array, weight: Array) -> "DenseRows":
