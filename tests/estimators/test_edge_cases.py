@@ -122,3 +122,32 @@ def test_what_is_wrong_with_a_parameter_is_not_said_of_the_data(settings, messag
 def test_a_path_checks_its_settings(settings):
     with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
         lam_path(np.arange(10.0)[:, None], **settings)
+
+
+@pytest.mark.parametrize("lam", [1.0, "auto"])
+@pytest.mark.parametrize("unit", [1e80, 1e160, 1e-120])
+def test_rows_whose_distances_leave_the_range_of_floats_are_an_error(unit, lam):
+    X = np.random.default_rng(0).normal(size=(60, 3)) * unit
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="Rescale the data"):
+        DPMeans(lam).fit(X)
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1e-30, 1e30, 1e60])
+def test_units_of_any_size_that_floats_can_square_do_not_matter(unit):
+    X = np.concatenate([np.random.default_rng(k).normal(4 * k, 0.5, size=(100, 2)) for k in range(3)])
+    assert DPMeans(5.0 * unit**2).fit(X * unit).n_clusters_ == DPMeans(5.0).fit(X).n_clusters_ == 3
+    assert DPMeans().fit(X * unit).n_clusters_ == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda X: DPMeans(1.0).fit(X, sample_weight="abc"), "sample_weight"),
+        (lambda X: DPMeans(1.0, init=[["a", "b"]]).fit(X), "init"),
+        (lambda X: DPMeans(1.0, smoothing=1.0, smoothing_mean="a").fit(X), "smoothing_mean"),
+        (lambda X: lam_path(X, lam="a"), "lam"),
+    ],
+)
+def test_what_is_not_a_number_is_named(call, name):
+    with pytest.raises(ValueError, match=f"{name} must hold numbers, got"):
+        call(np.arange(10.0).reshape(5, 2))

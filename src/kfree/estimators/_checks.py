@@ -7,11 +7,14 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import norm as sparse_norm
 
-from kfree.families import KL, Array, Family, Geometry, Separable, Summary, make_family
+from kfree.families import KL, LARGEST, Array, Family, Geometry, Separable, Summary, make_family
+from kfree.inference.table import Table
 from kfree.rows import CsrRows, DenseRows, Rows
 
 WEIGHTINGS = ("none", "length", "relative")
 _NONE = np.empty(0)
+# Squared distances whose squares are still numbers.
+_REACH = 1e-140, 1e140
 
 
 class Prepared(NamedTuple):
@@ -126,13 +129,36 @@ def label_of(family: Any) -> str:
     return repr(family.name) if family.name else type(family).__name__
 
 
+def as_numbers(name: str, value: Any) -> Array:
+    """A parameter as an array of float64."""
+    try:
+        return np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, got {value!r:.80}.") from None
+
+
+def check_reach(table: Table, family: Family) -> None:
+    """Rows that differ by so much, or so little, that their divergences leave the range of floats are an error."""
+    active = table.rows.weight > 0 if table.rows.weight.size else True
+    reach = float(table.base.max(initial=0.0, where=active))
+    if family.translates:
+        usable = reach == 0 or _REACH[0] < reach < _REACH[1]
+    else:
+        usable = family.lower == -np.inf or reach < LARGEST
+    if not usable:
+        raise ValueError(
+            f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}, beyond what can be computed "
+            "with. Rescale the data, for instance by its largest entry."
+        )
+
+
 def check_weight(sample_weight: Any, n: int) -> Array:
     """Weights as float64, or an empty array where there are none."""
     if sample_weight is None:
         return _NONE
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, float(sample_weight))
-    weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    weight = as_numbers("sample_weight", sample_weight)
     if weight.shape != (n,):
         raise ValueError(f"sample_weight has shape {weight.shape}, but X has {n} rows. Pass one weight for each row.")
     if not np.isfinite(weight).all():
@@ -275,7 +301,7 @@ def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> 
         )
     if smoothing_mean is None:
         return Geometry(family, anchor, smoothing, mean)
-    prior = np.asarray(smoothing_mean, dtype=np.float64)
+    prior = as_numbers("smoothing_mean", smoothing_mean)
     if prior.shape != (rows.p,):
         raise ValueError(
             f"smoothing_mean has shape {prior.shape}, but X has {rows.p} columns. Pass one value for each."

@@ -7,10 +7,12 @@ import numpy as np
 from kfree.estimators._checks import (
     WEIGHTINGS,
     Prepared,
+    as_numbers,
     check_choice,
     check_domain,
     check_family,
     check_number,
+    check_reach,
     check_weight,
     make_geometry,
     make_rows,
@@ -69,7 +71,9 @@ class Problem(NamedTuple):
             family = family.adapt(summarise(X, weight, weighted_mean(X, weight, row_scale(X, family)[0])))
         prepared = make_rows(X, family, weight, None, weighting=weighting)
         geometry = make_geometry(prepared, smoothing, smoothing_mean)
-        return cls(make_table(prepared.rows, geometry, prepared.once), family, prepared.shift, prepared.unit)
+        table = make_table(prepared.rows, geometry, prepared.once)
+        check_reach(table, family)
+        return cls(table, family, prepared.shift, prepared.unit)
 
     def publish(self, mean: Array) -> Array:
         """Centres as ``predict`` will have them."""
@@ -102,7 +106,7 @@ class Problem(NamedTuple):
         return Start(found.lam, start, True, own, found.window, found.n_groups, message)
 
     def _check_centres(self, init: Any) -> Array:
-        centres = np.asarray(init, dtype=np.float64)
+        centres = as_numbers("init", init)
         p = self.table.rows.p
         if centres.ndim != 2 or centres.shape[1] != p or centres.shape[0] < 1:
             raise ValueError(f"init has shape {centres.shape}, but centres of shape (K, {p}) are needed.")

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfree.estimators._checks import check_number
+from kfree.estimators._checks import as_numbers, check_number
 from kfree.estimators._model import Problem
 from kfree.estimators._sklearn import check_plain_table
 from kfree.families import Array
@@ -179,7 +179,7 @@ def lam_path(
             high = float(radii[0]) if np.isfinite(radii[0]) else low
             values = np.geomspace(high * 1.001, low, n_lam)
         else:
-            values = np.sort(np.asarray(lam, dtype=float).ravel())[::-1]
+            values = np.sort(as_numbers("lam", lam).ravel())[::-1]
             if not values.size or not (values > 0).all():
                 raise ValueError(f"lam must hold positive numbers, got {lam!r}.")
         points = follow_path(table, Centres(table.geometry, centres[:1]), values, tol, max_iter, Budget())

@@ -1,6 +1,6 @@
 """Families: what a cluster is. Add a class, name it here, and every law of the test suite tests it."""
 
-from kfree.families.base import MINUS_INF, Affine, Array, Family, Separable, Summary
+from kfree.families.base import LARGEST, MINUS_INF, Affine, Array, Family, Separable, Summary
 from kfree.families.bounded import Bernoulli, Binomial
 from kfree.families.counts import KL, NegativeBinomial, Poisson
 from kfree.families.gamma import ItakuraSaito
@@ -26,6 +26,7 @@ FAMILIES: dict[str, type[Family]] = {
 __all__ = [
     "FAMILIES",
     "KL",
+    "LARGEST",
     "MINUS_INF",
     "Affine",
     "Array",

@@ -38,10 +38,9 @@ class DenseRows(Rows):
 
     def dense(self, rows: Any) -> Array:
         """Statistics of a few rows, float64."""
-        if self._view is None or isinstance(rows, slice):
-            X = self.X[rows]
-        else:
-            X = np.take(self._view, rows, axis=0)  # quicker, but copies the whole of an array that is not contiguous
+        # take is quicker, but copies the whole of an array that is not contiguous
+        view = None if isinstance(rows, slice) else self._view
+        X = self.X[rows] if view is None else np.take(view, rows, axis=0)
         stats = np.asarray(X, dtype=np.float64) - self.shift
         return stats * self.scale[rows][:, None] if self.scale.size else stats
 
