@@ -147,8 +147,8 @@ def check_reach(table: Table, family: Family) -> None:
         usable = family.lower == -np.inf or reach < LARGEST
     if not usable:
         raise ValueError(
-            f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}, beyond what can be computed "
-            "with. Rescale the data, for instance by its largest entry."
+            f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}: more, or less, than can be "
+            "computed with. Rescale the data, for instance by its largest entry."
         )
 
 
