@@ -13,8 +13,8 @@ from kfree.rows import CsrRows, DenseRows, Rows
 
 WEIGHTINGS = ("none", "length", "relative")
 _NONE = np.empty(0)
-# Squared distances whose squares are still numbers.
-_REACH = 1e-140, 1e140
+# Squared distances that are numbers of full precision; and those whose squares are, which the choice of lam needs.
+_REACH, _REACH_OF_AUTO = (1e-300, 1e303), (1e-140, 1e140)
 
 
 class Prepared(NamedTuple):
@@ -137,18 +137,18 @@ def as_numbers(name: str, value: Any) -> Array:
         raise ValueError(f"{name} must hold numbers, got {value!r:.80}.") from None
 
 
-def check_reach(table: Table, family: Family) -> None:
+def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
     """Rows that differ by so much, or so little, that their divergences leave the range of floats are an error."""
+    least, most = _REACH_OF_AUTO if auto else _REACH
     active = table.rows.weight > 0 if table.rows.weight.size else True
     reach = float(table.base.max(initial=0.0, where=active))
-    if family.translates:
-        usable = reach == 0 or _REACH[0] < reach < _REACH[1]
-    else:
-        usable = family.lower == -np.inf or reach < LARGEST
-    if not usable:
+    if not family.translates:
+        least, most = -np.inf, LARGEST if family.lower > -np.inf else np.inf
+    if reach and not least < reach < most:
         raise ValueError(
-            f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}: more, or less, than can be "
-            "computed with. Rescale the data, for instance by its largest entry."
+            f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}: more, or less, than "
+            f"{'lam=auto can choose from' if auto else 'can be computed with'}. Rescale the data, for instance by its "
+            "largest entry."
         )
 
 

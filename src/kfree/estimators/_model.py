@@ -92,6 +92,7 @@ class Problem(NamedTuple):
 
     def _auto(self, init: Any, centres: Array | None, most: float, budget: Budget) -> Start:
         """lam from the data, and the solution that comes with it unless the user wants another start."""
+        check_reach(self.table, self.family, auto=True)
         try:
             found = choose_lam(self.table, budget)
         except KeyboardInterrupt:
