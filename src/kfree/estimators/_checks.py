@@ -145,10 +145,10 @@ def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
     if not family.translates:
         least, most = -np.inf, LARGEST if family.lower > -np.inf else np.inf
     if reach and not least < reach < most:
+        who = "lam='auto' can choose from" if auto else "can be computed with"
         raise ValueError(
-            f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}: more, or less, than "
-            f"{'lam=auto can choose from' if auto else 'can be computed with'}. Rescale the data, for instance by its "
-            "largest entry."
+            f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}: more, or less, than {who}. "
+            "Rescale the data, for instance by its largest entry."
         )
 
 

@@ -45,6 +45,11 @@ class Centres:
         """What tells which rows centres on an end of the domain exclude, where costs do not: see ``Geometry.ends``."""
         return self._geometry.ends(self.mean)
 
+    @property
+    def finite(self) -> Affine:
+        """Costs of the rows that centres do not exclude."""
+        return self.affine if self.ends is None else self.ends[0]
+
     def some(self, which: slice | Array) -> "Centres":
         """Some of the centres."""
         some = Centres(self._geometry, self.mean[which])
@@ -111,10 +116,9 @@ def own_cost(table: Table, rows: slice | Array, centres: Centres, labels: Array)
     family = table.geometry.family
     if family.euclidean_factor is not None:
         return family.euclidean_factor * table.rows.distance(rows, labels, centres.mean)
+    cost = np.maximum(table.base[rows] + table.rows.own(rows, labels, centres.finite), 0.0)
     if centres.ends is None:
-        cost = table.base[rows] + table.rows.own(rows, labels, centres.affine)
-        return family.divergence_at_infinity(np.maximum(cost, 0.0))
-    cost = np.maximum(table.base[rows] + table.rows.own(rows, labels, centres.ends[0]), 0.0)
+        return family.divergence_at_infinity(cost)
     return np.where(excluded(table, rows, centres, labels), np.inf, cost)
 
 
@@ -292,9 +296,8 @@ def _of_opening(table: Table, rows: slice | Array) -> tuple[Array, Array]:
 
 def all_costs(table: Table, rows: slice | Array, centres: Centres, product: Callable[[Affine], Array]) -> Array:
     """Divergences (m, K) of some rows from all centres, given their products with coefficients."""
-    affine = centres.affine if centres.ends is None else centres.ends[0]
     with np.errstate(invalid="ignore", over="ignore"):
-        cost = np.maximum(table.base[rows, None] + (affine.offset - product(affine)), 0.0)
+        cost = np.maximum(table.base[rows, None] + (centres.finite.offset - product(centres.finite)), 0.0)
     if centres.ends is None:
         return table.geometry.family.divergence_at_infinity(cost)
     return np.where(centres.ends[1].offset - product(centres.ends[1]) > 0, np.inf, cost)

@@ -76,7 +76,6 @@ class Block(NamedTuple):
 
 def make_block(table: Table, rows: Array, centres: Centres, lams: Lams) -> Block:
     """Costs of a few rows to all centres, in float64."""
-    finite = centres.affine if centres.ends is None else centres.ends[0]
     penalties = lams.local + (lams.top if np.isfinite(lams.top) else 0.0)
     cost, slack = np.empty((rows.size, centres.mean.shape[0])), np.empty(rows.size)
 
@@ -89,7 +88,7 @@ def make_block(table: Table, rows: Array, centres: Centres, lams: Lams) -> Block
             return products
 
         cost[piece] = all_costs(table, rows[piece], centres, product)
-        total = table.base[rows[piece]] + finite.size + sizes[0]
+        total = table.base[rows[piece]] + centres.finite.size + sizes[0]
         slack[piece] = (table.rows.p + 4) * _EPS * total + 8 * _EPS * penalties + 1e-300
 
     for _ in in_order(fill, [slice(start, start + _PIECE) for start in range(0, rows.size, _PIECE)]):
