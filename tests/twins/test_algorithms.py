@@ -168,6 +168,7 @@ def test_collapsed_in_blocks_equals_one_row_at_a_time(name, sparse, eta, monkeyp
         pytest.skip("cosine has no prior")
     monkeypatch.setattr("kfree.inference.collapsed._BLOCK", 7)
     monkeypatch.setattr("kfree.inference.collapsed._VISITS", 7)
+    monkeypatch.setattr("kfree.inference.collapsed._LOOKS", 7 * 3 * 3)
     x = draw_rows(name, 24, 3, seed=3, boundary=False)
     weight = np.random.default_rng(1).integers(1, 4, size=24).astype(float)
     table, _, mean = table_of(family, x, weight, eta, sparse)
@@ -187,22 +188,26 @@ def test_collapsed_in_blocks_equals_one_row_at_a_time(name, sparse, eta, monkeyp
     most=st.sampled_from([1, 4, np.inf]),
     name=st.sampled_from(["kl", "poisson"]),
 )
-def test_sparse_counts_move_as_dense_ones_do(seed, eta, share, most, name):
+def test_counts_move_as_rows_of_any_family_do(seed, eta, share, most, name):
     rng = np.random.default_rng(seed)
     rate = rng.gamma(0.3, 5.0, size=(4, 12))
     x = rng.poisson(rate[rng.integers(4, size=40)]).astype(float) + np.eye(12)[rng.integers(12, size=40)]
     x = x / x.sum(axis=1, keepdims=True) if name == "kl" else x
     weight = rng.choice([0.0, 0.5, 1.0, 3.0], size=40) + np.eye(40)[0]
     start, found = rng.integers(3, size=40).astype(np.int32), []
-    for sparse in (False, True):
+    for sparse, blocks in ((False, True), (False, False), (True, False)):
         table, _, mean = table_of(make(name), x, weight, eta, sparse)
         lam = share * float(make(name).divergence(x, mean).mean())
         memory = make_memory(40)
         memory.labels[:] = start
-        moved = [move_rows(table, memory, lam, order, most) for order in orders(40, 3)]
+        with pytest.MonkeyPatch.context() as patch:
+            if blocks:
+                patch.setattr(table.geometry.family, "entropic", False)
+            moved = [move_rows(table, memory, lam, order, most) for order in orders(40, 3)]
         found.append((moved, memory.labels))
-    assert_allclose(found[0][0], found[1][0])
-    assert same_partition(found[0][1][weight > 0], found[1][1][weight > 0])
+    for moved, labels in found[1:]:
+        assert_allclose(moved, found[0][0])
+        assert same_partition(labels[weight > 0], found[0][1][weight > 0])
 
 
 @given(seed=st.integers(0, 10_000), eta=st.sampled_from([0.0, 0.5]), scaled=st.booleans())
@@ -225,6 +230,52 @@ def test_counts_move_as_in_the_reference(seed, eta, scaled):
     assert results[0][0] == results[1][0]
     for fast, plain in zip(results[0][1], results[1][1]):
         assert_allclose(fast, plain, rtol=1e-9, atol=1e-12)
+
+
+@given(seed=st.integers(0, 10_000), eta=st.sampled_from([0.0, 0.5]), lam=st.sampled_from([0.3, 2.0, 20.0, np.inf]))
+def test_points_move_as_in_the_reference(seed, eta, lam):
+    rng = np.random.default_rng(seed)
+    x, weight = rng.normal(size=(40, 3)), rng.integers(1, 4, size=40).astype(float)
+    labels, rows = rng.integers(3, size=40).astype(np.int32), rng.permutation(40)
+    pseudo = eta * rng.normal(size=3)
+    sums, mass = np.zeros((3, 5)) + pseudo[:, None], eta + np.bincount(labels, weight, 5)
+    for k in range(3):
+        sums[:, k] += (weight * (labels == k)) @ x
+    mean = sums / np.where(mass > 0, mass, 1.0)
+    count = np.bincount(labels, minlength=5)
+    rule, results = (0.5, pseudo, eta, lam, 1e-10, 1e-12, rng.choice([3.0, np.inf])), []
+    for module in (compiled, reference):
+        state = [array.copy() for array in (sums, mean, mass, count, labels)]
+        results.append((module.move_points(x[rows], weight[rows], rows, *rule, *state), state))
+    assert results[0][0] == results[1][0]
+    for fast, plain in zip(results[0][1], results[1][1]):
+        assert_allclose(fast, plain, rtol=1e-9, atol=1e-12)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    eta=st.sampled_from([0.0, 0.1, 3.0]),
+    share=st.floats(0.01, 2.0),
+    most=st.sampled_from([1, 4, np.inf]),
+    far=st.sampled_from([0.0, 1e6]),
+)
+def test_points_move_as_rows_of_any_family_do(seed, eta, share, most, far):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(60, 3)) + 3 * rng.normal(size=(5, 3))[rng.integers(5, size=60)] + far
+    weight = rng.choice([0.0, 0.5, 1.0, 3.0], size=60) + np.eye(60)[0]
+    start, found = rng.integers(3, size=60).astype(np.int32), []
+    for blocks in (False, True):
+        table, _, mean = table_of(make("sqeuclidean"), x, weight, eta)
+        lam = share * float(make("sqeuclidean").divergence(x, mean).mean())
+        memory = make_memory(60)
+        memory.labels[:] = start
+        with pytest.MonkeyPatch.context() as patch:
+            if blocks:
+                patch.setattr(table.geometry.family, "euclidean_factor", None)
+            moved = [move_rows(table, memory, lam, order, most) for order in orders(60, 3)]
+        found.append((moved, memory.labels))
+    assert_allclose(found[0][0], found[1][0])
+    assert same_partition(found[0][1][weight > 0], found[1][1][weight > 0])
 
 
 def test_collapsed_joins_the_cluster_whose_cost_rises_least_not_the_nearest():

@@ -5,9 +5,11 @@ stands alone if every rise exceeds lam. Between two moves nothing changes, so a 
 after a move only the two clusters it touched are evaluated again. The result equals one row at a time.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, Sums, own_cost
@@ -16,7 +18,7 @@ from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.inference.serial import visit
 from kfree.inference.table import Memory, Table
 from kfree.kernels import kernels
-from kfree.rows import CsrRows
+from kfree.rows import CsrRows, Rows
 
 #: Rows evaluated together, limited by the size of the temporary (rows x clusters x columns).
 _BLOCK, _ENTRIES = 512, 500_000
@@ -24,8 +26,9 @@ _BLOCK, _ENTRIES = 512, 500_000
 GAIN = 1e-10
 # Share of a part that may be left of a sum without it by rounding.
 _TINY = 1e-12
-# Rows of counts that are visited in one call, after which time and interrupts are looked at.
-_VISITS = 128
+# Rows of counts that are visited in one call, and distances of others that are taken in one: after it time and
+# interrupts are looked at.
+_VISITS, _LOOKS = 128, 20_000_000
 
 
 class Collapsed(NamedTuple):
@@ -152,21 +155,32 @@ def move_rows(
     weight = table.rows.weights(slice(0, table.n))
     order = order[weight[order] > 0]
     count = np.bincount(memory.labels[weight > 0], minlength=K)
-    if isinstance(table.rows, CsrRows) and table.geometry.family.entropic:
-        return _move_counts(table, table.rows, memory, lam, order, weight, (total, mass, count), max_clusters, budget)
-    clusters = Clusters(total, mass, count)
+    family, clusters = table.geometry.family, (total, mass, count)
+    if family.entropic:
+        return _move_counts(table, memory, lam, order, weight, clusters, max_clusters, budget)
+    if family.euclidean_factor is not None and family.smoothable:
+        return _move_points(table, memory, lam, order, weight, clusters, max_clusters, budget)
+    return _move_blocks(table, memory, lam, order, weight, Clusters(*clusters), max_clusters, budget)
+
+
+def _pseudo(table: Table) -> Array:
+    """What the prior adds to the sums of every cluster, (p,)."""
+    geometry = table.geometry
+    return np.zeros(table.rows.p) if geometry.prior_mean is None else geometry.eta * geometry.prior_mean
+
+
+def _in_calls(order: Array, size: int, visit: Callable[[Array], tuple[int, float]], budget: Budget) -> float:
+    """Visit rows in order, ``size`` in a call, as long as the budget allows; calls may end early and are made again
+    with the rest. Returns the weight that moved."""
     moved, start = 0.0, 0
     while start < order.size and not budget.spent:
-        size = max(1, min(_BLOCK, _ENTRIES // max(clusters.total.size, 1)))
-        rows = order[start : start + size]
-        moved += _move_block(table, memory, lam, rows, weight[rows], clusters, max_clusters)
-        start += rows.size
+        visited, weight_moved = visit(order[start : start + size])
+        start, moved = start + visited, moved + weight_moved
     return moved
 
 
 def _move_counts(
     table: Table,
-    rows: CsrRows,
     memory: Memory,
     lam: float,
     order: Array,
@@ -175,24 +189,82 @@ def _move_counts(
     max_clusters: float,
     budget: Budget,
 ) -> float:
-    """The same for sparse counts, of which only the columns of a row are looked at, compiled."""
-    geometry, (total, mass, count) = table.geometry, clusters
-    pseudo = np.zeros(rows.p) if geometry.prior_mean is None else geometry.eta * geometry.prior_mean
-    sums, mass = np.ascontiguousarray((total + pseudo).T), mass + geometry.eta
-    data, entries = rows.X.data.astype(np.float64, copy=False), (rows.X.indices, rows.X.indptr, rows.scale)
-    rule = (pseudo, geometry.eta, lam, GAIN, _TINY, float(max_clusters))
-    size, moved, start = sums.sum(axis=0), 0.0, 0
-    while start < order.size and not budget.spent:
-        some = order[start : start + _VISITS]
-        state = (sums, size, mass, count, memory.labels)
-        visited, weight_moved = kernels().move_counts(data, *entries, weight, some, *rule, *state)
-        start, moved = start + visited, moved + weight_moved
-        if visited < some.size:  # a place for a new cluster is wanted
-            K = count.size
-            sums = np.concatenate([sums, np.repeat(pseudo[:, None], K, axis=1)], axis=1)
-            size, mass = np.append(size, np.full(K, pseudo.sum())), np.append(mass, np.full(K, geometry.eta))
-            count = np.append(count, np.zeros_like(count))
-    return moved
+    """The same for counts, of which only those columns of a row are looked at that are not zero, compiled."""
+    pseudo, eta, (total, mass, count) = _pseudo(table), table.geometry.eta, clusters
+    state: tuple[Array, ...] = ((total + pseudo).T.copy(), (total + pseudo).sum(axis=1), mass + eta, count)
+    rule = (pseudo, eta, lam, GAIN, _TINY, float(max_clusters))
+
+    def visit(some: Array) -> tuple[int, float]:
+        nonlocal state
+        labels, (X, scale) = memory.labels[some], _sparse(table.rows, some)
+        entries = (X.data, X.indices, X.indptr, scale, weight[some], np.arange(some.size))
+        visited, moved = kernels().move_counts(*entries, *rule, *state, labels)
+        memory.labels[some] = labels
+        if visited < some.size:
+            state = _twice(state, (pseudo, pseudo.sum(), eta, 0))
+        return visited, moved
+
+    return _in_calls(order, _VISITS, visit, budget)
+
+
+def _sparse(rows: Rows, some: Array) -> tuple[csr_matrix, Array]:
+    """Some rows without their zeros, and what they are to be multiplied by, if anything."""
+    if isinstance(rows, CsrRows):
+        part = rows.take(some, np.empty(0))
+        return part.X, part.scale
+    return csr_matrix(rows.dense(some)), np.empty(0)
+
+
+def _move_points(
+    table: Table,
+    memory: Memory,
+    lam: float,
+    order: Array,
+    weight: Array,
+    clusters: tuple[Array, Array, Array],
+    max_clusters: float,
+    budget: Budget,
+) -> float:
+    """The same for squared distances, compiled."""
+    pseudo, eta, (total, mass, count) = _pseudo(table), table.geometry.eta, clusters
+    sums, mass = np.ascontiguousarray((total + pseudo).T), mass + eta
+    state: tuple[Array, ...] = (sums, sums / np.where(mass > 0, mass, 1.0), mass, count)
+    rule = (table.geometry.family.euclidean_factor, pseudo, eta, lam, GAIN, _TINY, float(max_clusters))
+
+    def visit(some: Array) -> tuple[int, float]:
+        nonlocal state
+        x = table.rows.dense(some)
+        visited, moved = kernels().move_points(x, weight[some], some, *rule, *state, memory.labels)
+        if visited < some.size:
+            state = _twice(state, (pseudo, pseudo, eta, 0))
+        return visited, moved
+
+    return _in_calls(order, max(1, min(_ENTRIES // table.rows.p, _LOOKS // total.size)), visit, budget)
+
+
+def _twice(state: tuple[Array, ...], empty: tuple[Any, ...]) -> tuple[Array, ...]:
+    """Arrays whose last axis are clusters, with as many more places for new ones as there are."""
+    more = (np.broadcast_to(np.expand_dims(value, -1), array.shape) for array, value in zip(state, empty))
+    return tuple(np.concatenate([array, places], axis=-1, dtype=array.dtype) for array, places in zip(state, more))
+
+
+def _move_blocks(
+    table: Table,
+    memory: Memory,
+    lam: float,
+    order: Array,
+    weight: Array,
+    clusters: Clusters,
+    max_clusters: float,
+    budget: Budget,
+) -> float:
+    """The same for any family, in blocks."""
+
+    def visit(rows: Array) -> tuple[int, float]:
+        rows = rows[: max(1, _ENTRIES // max(clusters.total.size, 1))]
+        return rows.size, _move_block(table, memory, lam, rows, weight[rows], clusters, max_clusters)
+
+    return _in_calls(order, _BLOCK, visit, budget)
 
 
 def _move_block(

@@ -24,6 +24,7 @@ _KERNELS = {
     "nearest": "nearest_csr nearest_dense",
     "nodes": "half_precisions node_scores node_shares node_sums share_nodes sweep_nodes tell_apart unpack",
     "paper": "paper_cells paper_clusters",
+    "points": "move_points",
     "powers": "raise_rows",
     "sample": "key_rows sample_rows",
     "seeds": "gain_of_seeds",

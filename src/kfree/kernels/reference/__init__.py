@@ -33,6 +33,7 @@ from kfree.kernels.reference.nodes import (
     unpack,
 )
 from kfree.kernels.reference.paper import paper_cells, paper_clusters
+from kfree.kernels.reference.points import move_points
 from kfree.kernels.reference.sample import key_rows, sample_rows
 from kfree.kernels.reference.soft import add_columns, likeliest, raise_rows, soft_documents, soft_words
 from kfree.kernels.reference.sums import (
@@ -119,6 +120,7 @@ __all__ = [
     "mend_documents",
     "merge_changes",
     "move_counts",
+    "move_points",
     "near_threshold",
     "nearest_csr",
     "nearest_dense",

@@ -1,0 +1,56 @@
+"""Rows that move between clusters one at a time by squared distance."""
+
+import numpy as np
+
+
+def _less(whole, part, tiny):
+    rest = whole - part
+    return np.where(np.abs(rest) > tiny * np.abs(part), rest, 0.0)
+
+
+def _rise(x, w, mean, mass):
+    """What clusters, whose centres are the columns of ``mean``, cost more with a row."""
+    return mass * w / (mass + w) * ((mean - x[:, None]) ** 2).sum(axis=0)
+
+
+def move_points(x, weight, rows, factor, pseudo, eta, lam, gain, tiny, most, sums, mean, mass, count, labels):
+    """Visit rows in order: each moves to the cluster whose cost it raises least, or stands alone if that costs more
+    than lam, where it gains more by it than ``gain`` of what is at stake.
+
+    A cluster with the centre c and weight M, pseudo-observations included, costs factor M w / (M + w) |x - c|^2 more
+    with a row (w, x), less the same for a cluster without rows. Columns of ``sums`` and ``mean`` are clusters;
+    ``count`` are their rows, and there may be ``most`` that have some. ``x`` (m, p) and ``weight`` (m,) are of the
+    rows visited, ``rows`` says where their labels are. Returns how many were visited, fewer if there is no place for a
+    new cluster, and the weight that moved.
+    """
+    moved, price = 0.0, lam if np.isfinite(lam) else 0.0
+    for t, row in enumerate(rows):
+        w, a = weight[t], labels[row]
+        alone = float(_rise(x[t], w, pseudo[:, None] / eta, np.array([eta]))[0]) if eta else 0.0
+        rise = factor * (_rise(x[t], w, mean, mass) - alone)
+        rise[(count == 0) | (np.arange(count.size) == a)] = np.inf
+        home = price
+        if count[a] > 1:
+            lighter = np.maximum(mass[[a]] - w, 1e-15 * mass[a])
+            rest = _less(sums[:, [a]], w * x[t][:, None], tiny) / lighter
+            home = factor * float(_rise(x[t], w, rest, lighter)[0] - alone)
+        best, room = int(rise.argmin()), np.count_nonzero(count) < most
+        option = min(rise[best], lam) if room else rise[best]
+        if not option < home - gain * (home + price):
+            continue
+        if rise[best] == np.inf or (rise[best] > lam and room):
+            empty = np.flatnonzero(count == 0)
+            if not empty.size:
+                return t, moved
+            best = int(empty[0])
+        count[a] -= 1
+        sums[:, a], mass[a] = _less(sums[:, a], w * x[t], tiny), mass[a] - w
+        if count[a] == 0:
+            sums[:, a], mass[a] = pseudo, eta
+        else:
+            mean[:, a] = sums[:, a] / mass[a]
+        sums[:, best] += w * x[t]
+        mass[best], count[best], labels[row] = mass[best] + w, count[best] + 1, best
+        mean[:, best] = sums[:, best] / mass[best]
+        moved += w
+    return len(rows), moved
