@@ -1,5 +1,7 @@
 """Fast algorithms equal the slow ones of the papers, row for row."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from helpers import BREGMAN, NAMES, draw_rows, make
 from kfree.families import Geometry
 from kfree.inference.assign import Centres, assign, confirmed, loosen
+from kfree.inference.batch import levels
 from kfree.inference.collapsed import move_rows
 from kfree.inference.grow import Grown, Growth, _pass, grow, update
 from kfree.inference.halves import clarities
@@ -425,3 +428,17 @@ def test_copies_and_order_do_not_matter_to_who_is_half_of_whom():
     for rows in (np.arange(800), copies):
         table, memory, centres = labelled(x[rows], labels[rows])
         assert _halves_of_one(table, centres, memory.labels, pairs).tolist() == [[0, 1]]
+
+
+@given(n=st.integers(1, 8000))
+def test_samples_grow_and_leave_out_half_of_a_table(n):
+    table, _, _ = table_of(make("sqeuclidean"), np.random.default_rng(n).normal(size=(n, 1)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kfree.inference.batch.FIRST_SAMPLE", 50)
+        patch.setattr("kfree.inference.batch.LAST_SAMPLE", 1250)
+        sizes = [level.rows.size for level in levels(table)]
+    assert bool(sizes) == (n >= 100)
+    assert all(2 * size <= n for size in sizes)
+    assert all(3 * small <= large <= 5 * small for small, large in pairwise(sizes))
+    if sizes and sizes[-1] < 1250:  # a larger one would be too large, or hardly larger
+        assert n // 2 < 3 * sizes[-1]

@@ -18,8 +18,9 @@ from kfree.inference.loop import Budget, Outcome
 from kfree.inference.moves import apply_moves, fingerprints, merge_halves, nothing_tried
 from kfree.inference.table import Memory, Table, make_memory
 
-#: Distinct rows of the first and the last sample, growth between them, and how much larger the table must be.
-FIRST_SAMPLE, LAST_SAMPLE, GROWTH_FACTOR, MARGIN = 2000, 50_000, 5, 2
+#: Distinct rows of the first and the last sample, growth between them, how much larger the table must be, and how much
+#: larger a last sample that the table ends must be than the one before.
+FIRST_SAMPLE, LAST_SAMPLE, GROWTH_FACTOR, MARGIN, WORTH_WHILE = 2000, 50_000, 5, 2, 3
 #: Share of the weight that may still change label on a sample, and on a sample with extremes.
 SAMPLE_TOL, EXTREME_TOL = 0.003, 0.0005
 #: Clusters may number at most this share of a sample's rows.
@@ -114,8 +115,7 @@ def levels(table: Table) -> Iterator[Level]:
     that weighs as much as its copies)."""
     low, hashes = _smallest_hashes(table, MARGIN * LAST_SAMPLE)
     distinct = hashes[np.concatenate([[True], hashes[1:] != hashes[:-1]])] if hashes.size else hashes
-    m = FIRST_SAMPLE
-    while m <= LAST_SAMPLE and MARGIN * m <= distinct.size:
+    for m in _sizes(distinct.size):
         rows = low[table.hashes[low] <= distinct[m - 1]]
         weight = table.rows.weight[rows] if table.rows.weight.size else np.empty(0)
         if rows.size > m and not weight.size:
@@ -123,7 +123,19 @@ def levels(table: Table) -> Iterator[Level]:
             order = np.argsort(first)
             rows, weight = rows[first[order]], copies[order].astype(float)
         yield Level(rows, weight)
+
+
+def _sizes(distinct: int) -> list[int]:
+    """Distinct rows of each sample, of so many; the last is as large as the table allows, if that is much larger."""
+    most = min(LAST_SAMPLE, distinct // MARGIN)
+    sizes = []
+    m = FIRST_SAMPLE
+    while m <= most:
+        sizes.append(m)
         m *= GROWTH_FACTOR
+    if sizes and most >= WORTH_WHILE * sizes[-1]:
+        sizes.append(most)
+    return sizes
 
 
 def _smallest_hashes(table: Table, m: int) -> tuple[Array, Array]:
