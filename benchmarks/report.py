@@ -13,6 +13,10 @@ README_START, README_END = "<!-- written by make bench -->", "<!-- end -->"
 PACKAGES = ("kfree", "numpy", "scipy", "scikit-learn", "numba")
 
 
+#: Rows of a short table, and how many times as often its runs are repeated.
+SHORT, SHORT_RUNS = 12_000, 4
+
+
 class Settings(NamedTuple):
     """How a table is measured."""
 
@@ -20,6 +24,11 @@ class Settings(NamedTuple):
     rivals: bool = True  # run what needs an environment of its own
     repeats: int = 3
     out: Path = Path("docs/benchmarks")
+
+    def for_rows(self, n):
+        """The same for a table of n rows: three runs of some milliseconds tell more about what ran before them than
+        about the fit, so short ones are repeated more often."""
+        return self._replace(repeats=SHORT_RUNS * self.repeats) if n <= SHORT else self
 
 
 class Mark(NamedTuple):

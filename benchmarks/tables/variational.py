@@ -20,7 +20,6 @@ HEADER = [
     "VDP times faster",
     "Fast-VDP times faster",
 ]
-SHORT, SHORT_RUNS = 10_000, 4
 TEXT = (
     "10 Gaussians in 16 columns, closest centres 2 sqrt(D) apart. VDP is ours "
     "(`accelerate=None`: one matrix product a sweep, all threads), Fast-VDP is `accelerate='tree'`; its time includes "
@@ -32,8 +31,7 @@ TEXT = (
 
 def measure(name, X, settings, *, plain=True, rival=None):
     """A line of the table; ``rival`` is (seconds, K) of scikit-learn."""
-    # three runs of some milliseconds tell more about what ran before them than about the fit
-    repeats = SHORT_RUNS * settings.repeats if X.shape[0] <= SHORT else settings.repeats
+    repeats = settings.for_rows(X.shape[0]).repeats
     mine, fast = fit(X, "tree", repeats)
     theirs, vdp = fit(X, None, 1 if X.shape[0] > 50_000 else repeats) if plain else (None, None)
     seconds, found = rival or (None, None)
