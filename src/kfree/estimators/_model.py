@@ -186,11 +186,11 @@ class Model(NamedTuple):
             problem.table.geometry, problem.shift, fitted.mean + problem.shift, fitted.total, fitted.mass, problem.unit
         )
 
-    def table(self, X: Any, weight: Array, weighting: str = "none", *, hashes: bool = False) -> Table:
-        """Rows as the fit saw its own."""
+    def table(self, X: Any, weight: Array, weighting: str = "none", *, opens: bool = False) -> Table:
+        """Rows as the fit saw its own, without hashes."""
         family = check_family(self.geometry.family, X)
         prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit)
-        return make_table(prepared.rows, self.geometry, prepared.once, hashes=hashes)
+        return make_table(prepared.rows, self.geometry, prepared.once, hashes=False, opens=opens)
 
     def inside(self) -> Centres:
         """The centres in the geometry of the rows."""
@@ -237,7 +237,7 @@ class Model(NamedTuple):
         self, X: Any, sample_weight: Any, weighting: str, lam: float, most: float
     ) -> tuple["Model", Array, tuple[float, float]]:
         """The model after one more batch, the batch's labels, and its costs without and with penalty."""
-        table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting, hashes=True)
+        table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting, opens=True)
         result = absorb(
             table, self.centres - self.shift, self.total, self.mass, lam, most, lambda mean: publish(mean, self.shift)
         )

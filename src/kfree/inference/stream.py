@@ -39,6 +39,7 @@ def absorb(
         novel = np.flatnonzero(table.excess(memory.cost, lam) > 0)
         if not novel.size or mean.shape[0] >= most:
             break
+        table = table.hashed()
         mean = np.concatenate([mean, _open(table, novel, lam, most - mean.shape[0])])
         memory.low[:] = -np.inf
     else:

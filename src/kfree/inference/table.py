@@ -74,12 +74,20 @@ class Table(NamedTuple):
             np.concatenate([self.alone, other.alone]),
         )
 
+    def hashed(self) -> "Table":
+        """The same with hashes, if it was made without."""
+        if self.hashes.size == self.n:
+            return self
+        return self._replace(hashes=np.concatenate(list(self.rows.each(self.rows.hash))))
+
     def _units(self) -> Array:
         return self.unit if self.unit.size else np.ones(self.n)
 
 
-def make_table(rows: Rows, geometry: Geometry, once: Array | None = None, *, hashes: bool = True) -> Table:
-    """Compute the constants of the rows, span by span; a table without hashes is for measuring only.
+def make_table(
+    rows: Rows, geometry: Geometry, once: Array | None = None, *, hashes: bool = True, opens: bool = True
+) -> Table:
+    """Compute the constants of the rows, span by span; rows that open nothing need not know what they cost alone.
 
     ``once`` holds the weight of one copy of each row, by default that of the row.
     """
@@ -87,7 +95,7 @@ def make_table(rows: Rows, geometry: Geometry, once: Array | None = None, *, has
     base, content = np.empty(n), np.empty(n if hashes else 0, np.uint64)
     once = rows.weight if once is None else once
     unit = np.minimum(once, 1.0) if once.size and once.min() < 1 else np.empty(0)
-    alone = np.empty(n if geometry.eta and hashes else 0)
+    alone = np.empty(n if geometry.eta and opens else 0)
 
     def fill(span: slice) -> None:
         base[span] = rows.base(span, geometry)

@@ -33,12 +33,18 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@cache
+def _openmp() -> ThreadpoolController:
+    """Those of them that OpenMP has."""
+    return _libraries().select(user_api="openmp")
+
+
 def n_threads() -> int:
     """Threads to use: what OpenMP and BLAS are limited to (``threadpoolctl``, ``OMP_NUM_THREADS``), or the cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     limits = [int(wanted)] if wanted.isdigit() and int(wanted) > 0 else []
-    limits += [library["num_threads"] for library in _libraries().info() if library["user_api"] == "openmp"]
+    limits += [library["num_threads"] for library in _openmp().info()]
     return max(1, min([cores, *limits]))
 
 
