@@ -142,6 +142,36 @@ class Clusters:
         return int(self.count.size // 2)
 
 
+class Sweep(NamedTuple):
+    """Rows that are to be visited, and the clusters they are in."""
+
+    table: Table
+    memory: Memory
+    lam: float
+    order: Array  # rows, all of which have weight
+    weight: Array  # (n,)
+    total: Array  # (K, p)
+    mass: Array  # (K,)
+    members: Array  # (K,) rows that have weight
+    most: float  # clusters that there may be
+    budget: Budget
+
+    @property
+    def pseudo(self) -> Array:
+        """What the prior adds to the sums of every cluster, (p,)."""
+        geometry = self.table.geometry
+        return np.zeros(self.table.rows.p) if geometry.prior_mean is None else geometry.eta * geometry.prior_mean
+
+    def in_calls(self, size: int, visit: Callable[[Array], tuple[int, float]]) -> float:
+        """Visit the rows in order, ``size`` in a call, as long as the budget allows. A call tells how many it visited,
+        if not all, and the weight that moved; returns that of all calls."""
+        moved, start = 0.0, 0
+        while start < self.order.size and not self.budget.spent:
+            visited, weight = visit(self.order[start : start + size])
+            start, moved = start + visited, moved + weight
+        return moved
+
+
 def move_rows(
     table: Table, memory: Memory, lam: float, order: Array, max_clusters: float, budget: Budget | None = None
 ) -> float:
@@ -149,62 +179,38 @@ def move_rows(
 
     Rows of weight zero stay where they are.
     """
-    budget = budget or Budget()
     K = int(memory.labels.max()) + 1
     total, mass = table.rows.sums(memory.labels, K)
     weight = table.rows.weights(slice(0, table.n))
-    order = order[weight[order] > 0]
     count = np.bincount(memory.labels[weight > 0], minlength=K)
-    family, clusters = table.geometry.family, (total, mass, count)
+    order = order[weight[order] > 0]
+    sweep = Sweep(table, memory, lam, order, weight, total, mass, count, float(max_clusters), budget or Budget())
+    family = table.geometry.family
     if family.entropic:
-        return _move_counts(table, memory, lam, order, weight, clusters, max_clusters, budget)
+        return _move_counts(sweep)
     if family.euclidean_factor is not None and family.smoothable:
-        return _move_points(table, memory, lam, order, weight, clusters, max_clusters, budget)
-    return _move_blocks(table, memory, lam, order, weight, Clusters(*clusters), max_clusters, budget)
+        return _move_points(sweep, family.euclidean_factor)
+    return _move_blocks(sweep)
 
 
-def _pseudo(table: Table) -> Array:
-    """What the prior adds to the sums of every cluster, (p,)."""
-    geometry = table.geometry
-    return np.zeros(table.rows.p) if geometry.prior_mean is None else geometry.eta * geometry.prior_mean
-
-
-def _in_calls(order: Array, size: int, visit: Callable[[Array], tuple[int, float]], budget: Budget) -> float:
-    """Visit rows in order, ``size`` in a call, as long as the budget allows; calls may end early and are made again
-    with the rest. Returns the weight that moved."""
-    moved, start = 0.0, 0
-    while start < order.size and not budget.spent:
-        visited, weight_moved = visit(order[start : start + size])
-        start, moved = start + visited, moved + weight_moved
-    return moved
-
-
-def _move_counts(
-    table: Table,
-    memory: Memory,
-    lam: float,
-    order: Array,
-    weight: Array,
-    clusters: tuple[Array, Array, Array],
-    max_clusters: float,
-    budget: Budget,
-) -> float:
-    """The same for counts, of which only those columns of a row are looked at that are not zero, compiled."""
-    pseudo, eta, (total, mass, count) = _pseudo(table), table.geometry.eta, clusters
-    state: tuple[Array, ...] = ((total + pseudo).T.copy(), (total + pseudo).sum(axis=1), mass + eta, count)
-    rule = (pseudo, eta, lam, GAIN, _TINY, float(max_clusters))
+def _move_counts(sweep: Sweep) -> float:
+    """A sweep over counts, of which only those columns of a row are looked at that are not zero, compiled."""
+    labels, pseudo, eta = sweep.memory.labels, sweep.pseudo, sweep.table.geometry.eta
+    total = sweep.total + pseudo
+    state: tuple[Array, ...] = (total.T.copy(), total.sum(axis=1), sweep.mass + eta, sweep.members)
+    rule = (pseudo, eta, sweep.lam, GAIN, _TINY, sweep.most)
 
     def visit(some: Array) -> tuple[int, float]:
         nonlocal state
-        labels, (X, scale) = memory.labels[some], _sparse(table.rows, some)
-        entries = (X.data, X.indices, X.indptr, scale, weight[some], np.arange(some.size))
-        visited, moved = kernels().move_counts(*entries, *rule, *state, labels)
-        memory.labels[some] = labels
+        theirs, (X, scale) = labels[some], _sparse(sweep.table.rows, some)
+        entries = (X.data, X.indices, X.indptr, scale, sweep.weight[some], np.arange(some.size))
+        visited, moved = kernels().move_counts(*entries, *rule, *state, theirs)
+        labels[some] = theirs
         if visited < some.size:
             state = _twice(state, (pseudo, pseudo.sum(), eta, 0))
         return visited, moved
 
-    return _in_calls(order, _VISITS, visit, budget)
+    return sweep.in_calls(_VISITS, visit)
 
 
 def _sparse(rows: Rows, some: Array) -> tuple[csr_matrix, Array]:
@@ -215,31 +221,22 @@ def _sparse(rows: Rows, some: Array) -> tuple[csr_matrix, Array]:
     return csr_matrix(rows.dense(some)), np.empty(0)
 
 
-def _move_points(
-    table: Table,
-    memory: Memory,
-    lam: float,
-    order: Array,
-    weight: Array,
-    clusters: tuple[Array, Array, Array],
-    max_clusters: float,
-    budget: Budget,
-) -> float:
-    """The same for squared distances, compiled."""
-    pseudo, eta, (total, mass, count) = _pseudo(table), table.geometry.eta, clusters
-    sums, mass = np.ascontiguousarray((total + pseudo).T), mass + eta
-    state: tuple[Array, ...] = (sums, sums / np.where(mass > 0, mass, 1.0), mass, count)
-    rule = (table.geometry.family.euclidean_factor, pseudo, eta, lam, GAIN, _TINY, float(max_clusters))
+def _move_points(sweep: Sweep, factor: float) -> float:
+    """A sweep by squared distance, compiled."""
+    rows, pseudo, eta = sweep.table.rows, sweep.pseudo, sweep.table.geometry.eta
+    sums, mass = (sweep.total + pseudo).T.copy(), sweep.mass + eta
+    state: tuple[Array, ...] = (sums, sums / np.where(mass > 0, mass, 1.0), mass, sweep.members)
+    rule = (factor, pseudo, eta, sweep.lam, GAIN, _TINY, sweep.most)
 
     def visit(some: Array) -> tuple[int, float]:
         nonlocal state
-        x = table.rows.dense(some)
-        visited, moved = kernels().move_points(x, weight[some], some, *rule, *state, memory.labels)
+        entries = (rows.dense(some), sweep.weight[some], some)
+        visited, moved = kernels().move_points(*entries, *rule, *state, sweep.memory.labels)
         if visited < some.size:
             state = _twice(state, (pseudo, pseudo, eta, 0))
         return visited, moved
 
-    return _in_calls(order, max(1, min(_ENTRIES // table.rows.p, _LOOKS // total.size)), visit, budget)
+    return sweep.in_calls(max(1, min(_ENTRIES // rows.p, _LOOKS // sweep.total.size)), visit)
 
 
 def _twice(state: tuple[Array, ...], empty: tuple[Any, ...]) -> tuple[Array, ...]:
@@ -248,23 +245,16 @@ def _twice(state: tuple[Array, ...], empty: tuple[Any, ...]) -> tuple[Array, ...
     return tuple(np.concatenate([array, places], axis=-1, dtype=array.dtype) for array, places in zip(state, more))
 
 
-def _move_blocks(
-    table: Table,
-    memory: Memory,
-    lam: float,
-    order: Array,
-    weight: Array,
-    clusters: Clusters,
-    max_clusters: float,
-    budget: Budget,
-) -> float:
-    """The same for any family, in blocks."""
+def _move_blocks(sweep: Sweep) -> float:
+    """A sweep for any family, in blocks."""
+    clusters = Clusters(sweep.total, sweep.mass, sweep.members)
 
     def visit(rows: Array) -> tuple[int, float]:
         rows = rows[: max(1, _ENTRIES // max(clusters.total.size, 1))]
-        return rows.size, _move_block(table, memory, lam, rows, weight[rows], clusters, max_clusters)
+        weight = sweep.weight[rows]
+        return rows.size, _move_block(sweep.table, sweep.memory, sweep.lam, rows, weight, clusters, sweep.most)
 
-    return _in_calls(order, _BLOCK, visit, budget)
+    return sweep.in_calls(_BLOCK, visit)
 
 
 def _move_block(

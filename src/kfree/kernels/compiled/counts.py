@@ -5,6 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
+from kfree.kernels.compiled.moving import destination
+
 
 @njit(nogil=True, cache=True)
 def _grown(y, d):
@@ -53,14 +55,6 @@ def _home(data, indices, first, last, factor, k, sums, size, mass, s, w, tiny):
 
 
 @njit(nogil=True, cache=True)
-def _first_empty(count):
-    for k in range(count.shape[0]):
-        if count[k] == 0:
-            return k
-    return -1
-
-
-@njit(nogil=True, cache=True)
 def move_counts(  # noqa: D103
     data, indices, indptr, scale, weight, order, pseudo, eta, lam, gain, tiny, most, sums, size, mass, count, labels
 ):
@@ -81,15 +75,11 @@ def move_counts(  # noqa: D103
                 rise = _join(data, indices, first, last, factor, k, sums, size[k], mass[k], s, w) - alone
                 if rise < least:
                     best, least = k, rise
-        room = held < most
-        option = min(least, lam) if room else least
-        stake = home + (lam if lam < np.inf else 0.0)
-        if not option < home - gain * stake:
+        best = destination(home, best, least, lam, gain, held < most, count)
+        if best < 0:
             continue
-        if best < 0 or (least > lam and room):
-            best = _first_empty(count)
-            if best < 0:
-                return t, moved
+        if best == K:
+            return t, moved
         count[a] -= 1
         for q in range(first, last):
             sums[indices[q], a] = _less(sums[indices[q], a], data[q] * factor, tiny)

@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from kfree.kernels.compiled.moving import destination
+
 
 @njit(nogil=True, cache=True)
 def _home(x, w, sums, mass, tiny):
@@ -28,14 +30,6 @@ def _squares(x, mean, squares):
 
 
 @njit(nogil=True, cache=True)
-def _first_empty(count):
-    for k in range(count.shape[0]):
-        if count[k] == 0:
-            return k
-    return -1
-
-
-@njit(nogil=True, cache=True)
 def move_points(  # noqa: D103
     x, weight, rows, factor, pseudo, eta, lam, gain, tiny, most, sums, mean, mass, count, labels
 ):
@@ -48,8 +42,7 @@ def move_points(  # noqa: D103
                 gap = pseudo[j] / eta - x[t, j]
                 alone += gap * gap
             alone *= eta * w / (eta + w)
-        price = lam if lam < np.inf else 0.0
-        home = factor * (_home(x[t], w, sums[:, a], mass[a], tiny) - alone) if count[a] > 1 else price
+        home = factor * (_home(x[t], w, sums[:, a], mass[a], tiny) - alone) if count[a] > 1 else lam
         _squares(x[t], mean, squares)
         best, least = -1, np.inf
         for k in range(K):
@@ -57,14 +50,11 @@ def move_points(  # noqa: D103
                 rise = factor * (mass[k] * w / (mass[k] + w) * squares[k] - alone)
                 if rise < least:
                     best, least = k, rise
-        room = held < most
-        option = min(least, lam) if room else least
-        if not option < home - gain * (home + price):
+        best = destination(home, best, least, lam, gain, held < most, count)
+        if best < 0:
             continue
-        if best < 0 or (least > lam and room):
-            best = _first_empty(count)
-            if best < 0:
-                return t, moved
+        if best == K:
+            return t, moved
         count[a] -= 1
         mass[a] -= w
         for j in range(p):

@@ -4,6 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import xlogy
 
+from kfree.kernels.reference.moving import destination
+
 
 def _value(sums, mass):
     """M phi(sums / M) for phi(x) = sum x log x, cluster by cluster."""
@@ -40,15 +42,11 @@ def move_counts(
         if count[a] > 1:
             rest, lighter = _less(sums[:, [a]], x[:, None], tiny), np.maximum(mass[[a]] - w, 1e-15 * mass[a])
             home = float((_value(rest, lighter) - _value(rest + x[:, None], lighter + w) - alone)[0])
-        best, room = int(rise.argmin()), np.count_nonzero(count) < most
-        option = min(rise[best], lam) if room else rise[best]
-        if not option < home - gain * (home + (lam if np.isfinite(lam) else 0.0)):
+        best = destination(home, rise, lam, gain, most, count)
+        if best < 0:
             continue
-        if rise[best] == np.inf or (rise[best] > lam and room):
-            empty = np.flatnonzero(count == 0)
-            if not empty.size:
-                return t, moved
-            best = int(empty[0])
+        if best == count.size:
+            return t, moved
         count[a] -= 1
         sums[:, a], mass[a], size[a] = _less(sums[:, a], x, tiny), mass[a] - w, size[a] - x.sum()
         if count[a] == 0:

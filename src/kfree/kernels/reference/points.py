@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from kfree.kernels.reference.moving import destination
+
 
 def _less(whole, part, tiny):
     rest = whole - part
@@ -23,26 +25,22 @@ def move_points(x, weight, rows, factor, pseudo, eta, lam, gain, tiny, most, sum
     rows visited, ``rows`` says where their labels are. Returns how many were visited, fewer if there is no place for a
     new cluster, and the weight that moved.
     """
-    moved, price = 0.0, lam if np.isfinite(lam) else 0.0
+    moved = 0.0
     for t, row in enumerate(rows):
         w, a = weight[t], labels[row]
         alone = float(_rise(x[t], w, pseudo[:, None] / eta, np.array([eta]))[0]) if eta else 0.0
         rise = factor * (_rise(x[t], w, mean, mass) - alone)
         rise[(count == 0) | (np.arange(count.size) == a)] = np.inf
-        home = price
+        home = lam
         if count[a] > 1:
             lighter = np.maximum(mass[[a]] - w, 1e-15 * mass[a])
             rest = _less(sums[:, [a]], w * x[t][:, None], tiny) / lighter
             home = factor * float(_rise(x[t], w, rest, lighter)[0] - alone)
-        best, room = int(rise.argmin()), np.count_nonzero(count) < most
-        option = min(rise[best], lam) if room else rise[best]
-        if not option < home - gain * (home + price):
+        best = destination(home, rise, lam, gain, most, count)
+        if best < 0:
             continue
-        if rise[best] == np.inf or (rise[best] > lam and room):
-            empty = np.flatnonzero(count == 0)
-            if not empty.size:
-                return t, moved
-            best = int(empty[0])
+        if best == count.size:
+            return t, moved
         count[a] -= 1
         sums[:, a], mass[a] = _less(sums[:, a], w * x[t], tiny), mass[a] - w
         if count[a] == 0:
