@@ -6,10 +6,13 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 import kfree.inference.fit
 from kfree import DPMeans, lam_for_k, lam_path
+from kfree.inference.fit import ALGORITHMS
+from kfree.kernels import kernels
 
 
 @pytest.mark.parametrize("algorithm", ["batch", "serial", "delayed", "collapsed"])
@@ -152,3 +155,49 @@ def test_units_of_any_size_that_floats_can_square_do_not_matter(unit):
 def test_what_is_not_a_number_is_named(call, name):
     with pytest.raises(ValueError, match=f"{name} must hold numbers, got"):
         call(np.arange(10.0).reshape(5, 2))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("divergence", ["sqeuclidean", "poisson"])
+def test_a_weight_that_dwarfs_all_others_leaves_the_rest_of_its_cluster_in_place(divergence, sparse):
+    X = np.array([[1.0, 2.0], [1.1, 2.0], [50.0, 3.0], [51.0, 3.0], [50.0, 4.0]])
+    model = DPMeans(5.0, divergence=divergence, algorithm="collapsed", order="index", init=X.mean(axis=0)[None])
+    model.fit(sp.csr_matrix(X) if sparse else X, sample_weight=[1.0, 1.0, 1e16, 1.0, 1.0])
+    assert_array_equal(model.labels_, [1, 1, 0, 0, 0])
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e8])
+def test_counts_far_from_zero_move_by_more_than_rounding(far):
+    rng = np.random.default_rng(2)
+    near = rng.normal(size=(100, 3)) + 6 * rng.normal(size=(5, 3))[rng.integers(5, size=100)]
+    options = {"algorithm": "collapsed", "order": "index", "tol": 0.0}
+    counts = DPMeans(5 / far, divergence="poisson", init=far + near[:2], **options).fit(far + near)
+    # so far out one unit is worth 1 / far, and the divergence is half of the squared distance times that
+    points = DPMeans(10.0, init=near[:2], **options).fit(near)
+    assert_allclose(2 * far * counts.objective_, points.objective_, rtol=0.05)
+
+
+def test_time_is_looked_at_while_clusters_open():
+    calls, kernel = [], kernels().move_points
+
+    def watched(x, *rest):
+        calls.append(x.shape[0] * rest[9].size)
+        return kernel(x, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels(), "move_points", watched)
+        patch.setattr("kfree.inference.collapsed._LOOKS", 20_000)
+        X = np.random.default_rng(0).normal(size=(2000, 2))
+        DPMeans(1e-9, algorithm="collapsed", order="index", max_iter=1, tol=1.0).fit(X)
+    assert max(calls) <= 20_000
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_labels_are_what_predict_says_however_many_rows_are_tied(algorithm):
+    rng = np.random.default_rng(158)
+    X, start = rng.integers(0, 10, size=(5000, 3)).astype(float), rng.integers(0, 10, size=(150, 3)).astype(float)
+    model = DPMeans(1e9, algorithm=algorithm, order="index", init=np.unique(start, axis=0), max_time=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X)
+    assert_array_equal(model.labels_, model.predict(X))

@@ -21,14 +21,16 @@ from kfree.kernels import kernels
 from kfree.rows import CsrRows, Rows
 
 #: Rows evaluated together, limited by the size of the temporary (rows x clusters x columns).
-_BLOCK, _ENTRIES = 512, 500_000
+_BLOCK, _ENTRIES = 128, 500_000
 #: A row leaves its cluster only for a gain above this share of what is at stake.
 GAIN = 1e-10
 # Share of a part that may be left of a sum without it by rounding.
 _TINY = 1e-12
-# Rows of counts that are visited in one call, and distances of others that are taken in one: after it time and
-# interrupts are looked at.
-_VISITS, _LOOKS = 128, 20_000_000
+# Rows of counts that are visited in one call, at most, their entropies that are formed in it, and squared distances of
+# other rows by column: after it time and interrupts are looked at.
+_VISITS, _TERMS, _LOOKS = 128, 2_000_000, 20_000_000
+# Rounding of entropies, as a share of lam, with which they still tell where a row belongs.
+_ROUNDING = 1e-4
 
 
 class Collapsed(NamedTuple):
@@ -64,7 +66,9 @@ def fit_collapsed(
         except KeyboardInterrupt:  # the labels are a partition at any time
             budget.interrupted, moved = True, weight
         centres, objective, scale = _refresh(table, memory, lam)
-        if objective > least:  # sums kept up to date row by row carry rounding: what gained nothing is undone
+        if (
+            moved and objective >= least
+        ):  # sums kept up to date row by row carry rounding: what gained nothing is undone
             memory.labels[:] = before
             moved, (centres, objective, scale) = 0.0, _refresh(table, memory, lam)
         least = objective
@@ -125,7 +129,7 @@ class Clusters:
             self.total[k], self.mass[k] = 0.0, 0.0
         else:
             self.total[k] = _less(self.total[k], w * x)
-            self.mass[k] -= w
+            self.mass[k] = max(self.mass[k] - w, 1e-15 * self.mass[k])
 
     def room(self, most: float) -> bool:
         """Whether one more cluster is allowed."""
@@ -142,7 +146,7 @@ class Clusters:
         return int(self.count.size // 2)
 
 
-class Sweep(NamedTuple):
+class Tour(NamedTuple):
     """Rows that are to be visited, and the clusters they are in."""
 
     table: Table
@@ -184,33 +188,46 @@ def move_rows(
     weight = table.rows.weights(slice(0, table.n))
     count = np.bincount(memory.labels[weight > 0], minlength=K)
     order = order[weight[order] > 0]
-    sweep = Sweep(table, memory, lam, order, weight, total, mass, count, float(max_clusters), budget or Budget())
+    tour = Tour(table, memory, lam, order, weight, total, mass, count, float(max_clusters), budget or Budget())
     family = table.geometry.family
-    if family.entropic:
-        return _move_counts(sweep)
+    if family.entropic and _tells(tour):
+        return _move_counts(tour)
     if family.euclidean_factor is not None and family.smoothable:
-        return _move_points(sweep, family.euclidean_factor)
-    return _move_blocks(sweep)
+        return _move_points(tour, family.euclidean_factor)
+    return _move_blocks(tour)
 
 
-def _move_counts(sweep: Sweep) -> float:
+def _tells(tour: Tour) -> bool:
+    """Whether rises that are differences of entropies stand out from their rounding."""
+    rows, weight = tour.table.rows, tour.weight
+    if isinstance(rows, CsrRows):
+        sums = np.asarray(rows.X.sum(axis=1), dtype=float).ravel() * (rows.scale if rows.scale.size else 1.0)
+    else:
+        sums = np.concatenate(list(rows.each(lambda span: rows.dense(span).sum(axis=1))))
+    largest, whole = float((weight * sums).max()), float(tour.total.sum())
+    return np.finfo(float).eps * largest * (1.0 + abs(np.log(max(whole, 1e-300)))) <= _ROUNDING * tour.lam
+
+
+def _move_counts(tour: Tour) -> float:
     """A sweep over counts, of which only those columns of a row are looked at that are not zero, compiled."""
-    labels, pseudo, eta = sweep.memory.labels, sweep.pseudo, sweep.table.geometry.eta
-    total = sweep.total + pseudo
-    state: tuple[Array, ...] = (total.T.copy(), total.sum(axis=1), sweep.mass + eta, sweep.members)
-    rule = (pseudo, eta, sweep.lam, GAIN, _TINY, sweep.most)
+    labels, pseudo, eta = tour.memory.labels, tour.pseudo, tour.table.geometry.eta
+    total = tour.total + pseudo
+    state: tuple[Array, ...] = (total.T.copy(), total.sum(axis=1), tour.mass + eta, tour.members)
+    rule = (pseudo, eta, tour.lam, GAIN, _TINY, tour.most)
+    entries_each = max(1, tour.table.rows.entries // tour.table.n)
 
     def visit(some: Array) -> tuple[int, float]:
         nonlocal state
-        theirs, (X, scale) = labels[some], _sparse(sweep.table.rows, some)
-        entries = (X.data, X.indices, X.indptr, scale, sweep.weight[some], np.arange(some.size))
+        some = some[: max(1, _TERMS // (entries_each * state[-1].size))]
+        theirs, (X, scale) = labels[some], _sparse(tour.table.rows, some)
+        entries = (X.data, X.indices, X.indptr, scale, tour.weight[some], np.arange(some.size))
         visited, moved = kernels().move_counts(*entries, *rule, *state, theirs)
         labels[some] = theirs
         if visited < some.size:
             state = _twice(state, (pseudo, pseudo.sum(), eta, 0))
         return visited, moved
 
-    return sweep.in_calls(_VISITS, visit)
+    return tour.in_calls(_VISITS, visit)
 
 
 def _sparse(rows: Rows, some: Array) -> tuple[csr_matrix, Array]:
@@ -221,22 +238,23 @@ def _sparse(rows: Rows, some: Array) -> tuple[csr_matrix, Array]:
     return csr_matrix(rows.dense(some)), np.empty(0)
 
 
-def _move_points(sweep: Sweep, factor: float) -> float:
+def _move_points(tour: Tour, factor: float) -> float:
     """A sweep by squared distance, compiled."""
-    rows, pseudo, eta = sweep.table.rows, sweep.pseudo, sweep.table.geometry.eta
-    sums, mass = (sweep.total + pseudo).T.copy(), sweep.mass + eta
-    state: tuple[Array, ...] = (sums, sums / np.where(mass > 0, mass, 1.0), mass, sweep.members)
-    rule = (factor, pseudo, eta, sweep.lam, GAIN, _TINY, sweep.most)
+    rows, pseudo, eta = tour.table.rows, tour.pseudo, tour.table.geometry.eta
+    sums, mass = (tour.total + pseudo).T.copy(), tour.mass + eta
+    state: tuple[Array, ...] = (sums, sums / np.where(mass > 0, mass, 1.0), mass, tour.members)
+    rule = (factor, pseudo, eta, tour.lam, GAIN, _TINY, tour.most)
 
     def visit(some: Array) -> tuple[int, float]:
         nonlocal state
-        entries = (rows.dense(some), sweep.weight[some], some)
-        visited, moved = kernels().move_points(*entries, *rule, *state, sweep.memory.labels)
+        some = some[: max(1, _LOOKS // state[0].size)]
+        entries = (rows.dense(some), tour.weight[some], some)
+        visited, moved = kernels().move_points(*entries, *rule, *state, tour.memory.labels)
         if visited < some.size:
             state = _twice(state, (pseudo, pseudo, eta, 0))
         return visited, moved
 
-    return sweep.in_calls(max(1, min(_ENTRIES // rows.p, _LOOKS // sweep.total.size)), visit)
+    return tour.in_calls(max(1, _ENTRIES // rows.p), visit)
 
 
 def _twice(state: tuple[Array, ...], empty: tuple[Any, ...]) -> tuple[Array, ...]:
@@ -245,16 +263,16 @@ def _twice(state: tuple[Array, ...], empty: tuple[Any, ...]) -> tuple[Array, ...
     return tuple(np.concatenate([array, places], axis=-1, dtype=array.dtype) for array, places in zip(state, more))
 
 
-def _move_blocks(sweep: Sweep) -> float:
+def _move_blocks(tour: Tour) -> float:
     """A sweep for any family, in blocks."""
-    clusters = Clusters(sweep.total, sweep.mass, sweep.members)
+    clusters = Clusters(tour.total, tour.mass, tour.members)
 
     def visit(rows: Array) -> tuple[int, float]:
         rows = rows[: max(1, _ENTRIES // max(clusters.total.size, 1))]
-        weight = sweep.weight[rows]
-        return rows.size, _move_block(sweep.table, sweep.memory, sweep.lam, rows, weight, clusters, sweep.most)
+        weight = tour.weight[rows]
+        return rows.size, _move_block(tour.table, tour.memory, tour.lam, rows, weight, clusters, tour.most)
 
-    return sweep.in_calls(_BLOCK, visit)
+    return tour.in_calls(_BLOCK, visit)
 
 
 def _move_block(

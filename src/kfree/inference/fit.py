@@ -1,5 +1,6 @@
 """One fit of DP-means from start to published result: start, algorithm, search, closing assignment."""
 
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from kfree.kernels import kernels
 SEARCH_UP_TO = 100_000
 #: A search that ends with more than this many times the clusters of a price's own solution has run away.
 RUNAWAY = 1.25
+# Times that clusters are put in canonical order, which decides ties, which decide their weights.
+_ORDERINGS = 5
 
 ALGORITHMS = ("batch", "serial", "delayed", "collapsed")
 SEARCHES = ("auto", "points", "polish", "full")
@@ -161,12 +164,13 @@ def close(
 ) -> Fitted:
     """Drop clusters nobody chose in the final assignment, and put the rest in canonical order."""
     mean = centres.mean
-    for attempt in range(5):
+    for attempt in count():
         if attempt:
             memory.low[:] = -np.inf
             centres = Centres(table.geometry, mean)
             sums = assign(table, centres, memory, plan.lam)
-        order = canonical_order(mean, sums.mass)
+        # with many ties the order may not settle: then it stays, but for those nobody chose
+        order = canonical_order(mean, sums.mass) if attempt < _ORDERINGS else np.flatnonzero(sums.mass > 0)
         in_place = np.array_equal(order, np.arange(mean.shape[0]))
         rank = np.zeros(mean.shape[0], np.int32)
         rank[order] = np.arange(order.size)

@@ -83,7 +83,7 @@ def move_counts(  # noqa: D103
         count[a] -= 1
         for q in range(first, last):
             sums[indices[q], a] = _less(sums[indices[q], a], data[q] * factor, tiny)
-        size[a], mass[a] = size[a] - s, mass[a] - w
+        size[a], mass[a] = max(size[a] - s, 0.0), max(mass[a] - w, 1e-15 * mass[a])
         if count[a] == 0:  # exactly empty: no rounding may be left behind
             sums[:, a], size[a], mass[a] = pseudo, pseudo.sum(), eta
             held -= 1

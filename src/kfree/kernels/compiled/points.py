@@ -56,7 +56,7 @@ def move_points(  # noqa: D103
         if best == K:
             return t, moved
         count[a] -= 1
-        mass[a] -= w
+        mass[a] = max(mass[a] - w, 1e-15 * mass[a])
         for j in range(p):
             rest = sums[j, a] - w * x[t, j]
             sums[j, a] = rest if abs(rest) > tiny * abs(w * x[t, j]) else 0.0

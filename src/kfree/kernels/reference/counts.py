@@ -48,7 +48,8 @@ def move_counts(
         if best == count.size:
             return t, moved
         count[a] -= 1
-        sums[:, a], mass[a], size[a] = _less(sums[:, a], x, tiny), mass[a] - w, size[a] - x.sum()
+        sums[:, a], size[a] = _less(sums[:, a], x, tiny), max(size[a] - x.sum(), 0.0)
+        mass[a] = max(mass[a] - w, 1e-15 * mass[a])
         if count[a] == 0:
             sums[:, a], mass[a], size[a] = pseudo, eta, pseudo.sum()
         sums[:, best] += x

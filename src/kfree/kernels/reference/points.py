@@ -42,7 +42,7 @@ def move_points(x, weight, rows, factor, pseudo, eta, lam, gain, tiny, most, sum
         if best == count.size:
             return t, moved
         count[a] -= 1
-        sums[:, a], mass[a] = _less(sums[:, a], w * x[t], tiny), mass[a] - w
+        sums[:, a], mass[a] = _less(sums[:, a], w * x[t], tiny), max(mass[a] - w, 1e-15 * mass[a])
         if count[a] == 0:
             sums[:, a], mass[a] = pseudo, eta
         else:
