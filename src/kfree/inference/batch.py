@@ -83,7 +83,7 @@ def start_on_samples(
     for level in levels(table):
         stage = Stage(f"sample of {level.rows.size}", SAMPLE_TOL, gaps=True, settled=settled)
         centres, settled = _fit_sample(level.of(table), centres, settings, budget, stage)
-        if budget.spent:
+        if budget.spent or settled.still:  # what a larger sample would only confirm, all rows do
             break
     return centres, level
 
