@@ -5,20 +5,13 @@ import math
 import numpy as np
 from numba import njit
 
-from kfree.kernels.compiled.moving import destination
+from kfree.kernels.compiled.moving import destination, less
 
 
 @njit(nogil=True, cache=True)
 def _grown(y, d):
     """h(y + d) - h(y) with h(y) = y log y, for d > 0."""
     return y * math.log1p(d / y) + d * math.log(y + d) if y > 0.0 else d * math.log(d)
-
-
-@njit(nogil=True, cache=True)
-def _less(whole, part, tiny):
-    """What is left of nothing is nothing, not rounding."""
-    rest = whole - part
-    return rest if abs(rest) > tiny * part else 0.0
 
 
 @njit(nogil=True, cache=True)
@@ -50,7 +43,7 @@ def _home(data, indices, first, last, factor, k, sums, size, mass, s, w, tiny):
     for q in range(first, last):
         if data[q] > 0.0:
             d = data[q] * factor
-            rise -= _grown(_less(sums[indices[q], k], d, tiny), d)
+            rise -= _grown(less(sums[indices[q], k], d, tiny), d)
     return rise
 
 
@@ -82,7 +75,7 @@ def move_counts(  # noqa: D103
             return t, moved
         count[a] -= 1
         for q in range(first, last):
-            sums[indices[q], a] = _less(sums[indices[q], a], data[q] * factor, tiny)
+            sums[indices[q], a] = less(sums[indices[q], a], data[q] * factor, tiny)
         size[a], mass[a] = max(size[a] - s, 0.0), max(mass[a] - w, 1e-15 * mass[a])
         if count[a] == 0:  # exactly empty: no rounding may be left behind
             sums[:, a], size[a], mass[a] = pseudo, pseudo.sum(), eta

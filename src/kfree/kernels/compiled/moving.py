@@ -1,6 +1,13 @@
-"""Where a row goes that is taken out of its cluster."""
+"""Rows that are taken out of their clusters: what they leave behind, and where they go."""
 
 from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def less(whole, part, tiny):
+    """What is left of nothing is nothing, not rounding."""
+    rest = whole - part
+    return rest if abs(rest) > tiny * abs(part) else 0.0
 
 
 @njit(nogil=True, cache=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from kfree.kernels.compiled.moving import destination
+from kfree.kernels.compiled.moving import destination, less
 
 
 @njit(nogil=True, cache=True)
@@ -11,10 +11,7 @@ def _home(x, w, sums, mass, tiny):
     """What the cluster that holds a row costs more with it than without."""
     lighter, square = max(mass - w, 1e-15 * mass), 0.0
     for j in range(x.shape[0]):
-        rest = sums[j] - w * x[j]
-        if abs(rest) <= tiny * abs(w * x[j]):  # what is left of nothing is nothing, not rounding
-            rest = 0.0
-        gap = rest / lighter - x[j]
+        gap = less(sums[j], w * x[j], tiny) / lighter - x[j]
         square += gap * gap
     return lighter * w / (lighter + w) * square
 
@@ -58,8 +55,7 @@ def move_points(  # noqa: D103
         count[a] -= 1
         mass[a] = max(mass[a] - w, 1e-15 * mass[a])
         for j in range(p):
-            rest = sums[j, a] - w * x[t, j]
-            sums[j, a] = rest if abs(rest) > tiny * abs(w * x[t, j]) else 0.0
+            sums[j, a] = less(sums[j, a], w * x[t, j], tiny)
         if count[a] == 0:  # exactly empty: no rounding may be left behind
             sums[:, a], mass[a] = pseudo, eta
             held -= 1

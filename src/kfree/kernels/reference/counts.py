@@ -4,18 +4,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import xlogy
 
-from kfree.kernels.reference.moving import destination
+from kfree.kernels.reference.moving import destination, less
 
 
 def _value(sums, mass):
     """M phi(sums / M) for phi(x) = sum x log x, cluster by cluster."""
     size = sums.sum(axis=0)
     return xlogy(sums, sums).sum(axis=0) - xlogy(size, np.where(mass > 0, mass, 1.0))
-
-
-def _less(whole, part, tiny):
-    rest = whole - part
-    return np.where(np.abs(rest) > tiny * part, rest, 0.0)
 
 
 def move_counts(
@@ -40,7 +35,7 @@ def move_counts(
         rise[(count == 0) | (np.arange(count.size) == a)] = np.inf
         home = lam
         if count[a] > 1:
-            rest, lighter = _less(sums[:, [a]], x[:, None], tiny), np.maximum(mass[[a]] - w, 1e-15 * mass[a])
+            rest, lighter = less(sums[:, [a]], x[:, None], tiny), np.maximum(mass[[a]] - w, 1e-15 * mass[a])
             home = float((_value(rest, lighter) - _value(rest + x[:, None], lighter + w) - alone)[0])
         best = destination(home, rise, lam, gain, most, count)
         if best < 0:
@@ -48,7 +43,7 @@ def move_counts(
         if best == count.size:
             return t, moved
         count[a] -= 1
-        sums[:, a], size[a] = _less(sums[:, a], x, tiny), max(size[a] - x.sum(), 0.0)
+        sums[:, a], size[a] = less(sums[:, a], x, tiny), max(size[a] - x.sum(), 0.0)
         mass[a] = max(mass[a] - w, 1e-15 * mass[a])
         if count[a] == 0:
             sums[:, a], mass[a], size[a] = pseudo, eta, pseudo.sum()

@@ -1,6 +1,12 @@
-"""Where a row goes that is taken out of its cluster."""
+"""Rows that are taken out of their clusters: what they leave behind, and where they go."""
 
 import numpy as np
+
+
+def less(whole, part, tiny):
+    """What is left of nothing is nothing, not rounding."""
+    rest = whole - part
+    return np.where(np.abs(rest) > tiny * np.abs(part), rest, 0.0)
 
 
 def destination(home, rise, lam, gain, most, count):

@@ -2,12 +2,7 @@
 
 import numpy as np
 
-from kfree.kernels.reference.moving import destination
-
-
-def _less(whole, part, tiny):
-    rest = whole - part
-    return np.where(np.abs(rest) > tiny * np.abs(part), rest, 0.0)
+from kfree.kernels.reference.moving import destination, less
 
 
 def _rise(x, w, mean, mass):
@@ -34,7 +29,7 @@ def move_points(x, weight, rows, factor, pseudo, eta, lam, gain, tiny, most, sum
         home = lam
         if count[a] > 1:
             lighter = np.maximum(mass[[a]] - w, 1e-15 * mass[a])
-            rest = _less(sums[:, [a]], w * x[t][:, None], tiny) / lighter
+            rest = less(sums[:, [a]], w * x[t][:, None], tiny) / lighter
             home = factor * float(_rise(x[t], w, rest, lighter)[0] - alone)
         best = destination(home, rise, lam, gain, most, count)
         if best < 0:
@@ -42,7 +37,7 @@ def move_points(x, weight, rows, factor, pseudo, eta, lam, gain, tiny, most, sum
         if best == count.size:
             return t, moved
         count[a] -= 1
-        sums[:, a], mass[a] = _less(sums[:, a], w * x[t], tiny), max(mass[a] - w, 1e-15 * mass[a])
+        sums[:, a], mass[a] = less(sums[:, a], w * x[t], tiny), max(mass[a] - w, 1e-15 * mass[a])
         if count[a] == 0:
             sums[:, a], mass[a] = pseudo, eta
         else:
