@@ -36,8 +36,10 @@ def absorb(
     for _ in range(_ROUNDS):
         centres = Centres(geometry, mean)
         sums = assign(table, centres, memory, lam)
+        if not sums.reach.max() > lam or mean.shape[0] >= most:  # weights and smoothing only make rows open less
+            break
         novel = np.flatnonzero(table.excess(memory.cost, lam) > 0)
-        if not novel.size or mean.shape[0] >= most:
+        if not novel.size:
             break
         table = table.hashed()
         mean = np.concatenate([mean, _open(table, novel, lam, most - mean.shape[0])])

@@ -3,9 +3,12 @@
 import numpy as np
 from numba import njit
 
-from kfree.kernels.compiled.decide import near_threshold, open_decisions
-from kfree.kernels.compiled.nearest import nearest_dense, nearest_packed, pack_dense
+from kfree.kernels.compiled.decide import count_near, open_decisions
+from kfree.kernels.compiled.nearest import RUN, nearest_packed, pack_dense, panels_of, room_for
+from kfree.kernels.compiled.pack import pack
 from kfree.kernels.compiled.sums import distance_dense, measure_dense, tally_dense
+
+_RUN = RUN
 
 
 @njit(nogil=True, cache=True)
@@ -15,46 +18,67 @@ def _some(values, rows):
 
 
 @njit(nogil=True, cache=True)
-def _open(labels, least, second, terms, look, base, norms, size):
-    """The nearest centres of rows by their two least costs, bounds on all others, and which decisions are open."""
-    coef, _, limits = look
+def _desk(tiles):
+    """Room for what is found of the rows of some tiles: two least costs, their errors, open decisions; and the number
+    of products in a cost."""
+    n = tiles.shape[0] * tiles.shape[2]
+    return np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.intp), np.full(1, tiles.shape[1], np.int64)
+
+
+@njit(nogil=True, cache=True)
+def _judge(tiles, centres, K, limits, base, norms, size, desk, labels, bound):
+    """Nearest centres of some packed rows and bounds on their costs at all others; returns how many decisions are open:
+    their bounds are NaN."""
+    least, second, slack, unsure, terms = desk
     m = base.shape[0]
-    slack, unsure = np.zeros(m), np.empty(m, np.intp)
-    count = open_decisions(base, np.full(1, terms, np.int64), norms, size, limits, least, second, slack, unsure)
+    nearest_packed(tiles, centres, labels, least, second)
+    slack[:m] = 0.0
+    count = open_decisions(base, terms, norms, size, limits, least[:m], second[:m], slack[:m], unsure)
     for t in range(m):
-        second[t] += base[t] - 2 * slack[t]
-    return labels, second, unsure[: count if coef.shape[0] > 1 else 0]
+        bound[t] = second[t] + base[t] - 2 * slack[t]
+    if K == 1:
+        return 0
+    for t in range(count):
+        bound[unsure[t]] = np.nan
+    return count
 
 
 @njit(nogil=True, cache=True)
-def _look(X, rows, shift, scale, look, base, norms, size):
-    """What the precision of a look tells of rows."""
-    m = rows.shape[0]
-    labels, least, second = np.empty(m, np.int32), np.empty(m), np.empty(m)
-    nearest_dense(X, rows, shift, scale, look[0], look[1], np.zeros(2), labels, least, second, np.empty(m))
-    return _open(labels, least, second, X.shape[1], look, base, norms, size)
+def _look(X, rows, shift, scale, look, base, norms, size, labels, bound):
+    """``_judge`` for rows that are not packed, by the products of a look."""
+    coef, offset, limits = look
+    centres, tiles = panels_of(coef, offset), room_for(_RUN, X, coef)
+    desk, run, count = _desk(tiles), tiles.shape[0] * tiles.shape[2], 0
+    for start in range(0, rows.shape[0], run):
+        part = slice(start, min(start + run, rows.shape[0]))
+        pack(X, rows[part], shift, scale, tiles)
+        judged = base[part], norms, size, desk, labels[part], bound[part]
+        count += _judge(tiles, centres, coef.shape[0], limits, *judged)
+    return count
 
 
 @njit(nogil=True, cache=True)
-def _look_packed(packed, look, base, norms, size):
-    """The same of packed rows."""
-    n, m = base.shape[0], packed.shape[0] * packed.shape[2]
-    labels, least, second = np.empty(m, np.int32), np.empty(m), np.empty(m)
-    nearest_packed(packed, look[0], look[1], labels, least, second)
-    return _open(labels[:n], least[:n], second[:n], packed.shape[1], look, base, norms, size)
+def _look_packed(packed, desk, look, base, norms, size, labels, bound):
+    """The same for rows that are."""
+    coef, offset, limits = look
+    centres, run, count = panels_of(coef, offset), _RUN * packed.shape[2], 0
+    for start in range(0, base.shape[0], run):
+        part, tiles = slice(start, min(start + run, base.shape[0])), packed[start // packed.shape[2] :]
+        judged = base[part], norms, size, desk, labels[part], bound[part]
+        count += _judge(tiles, centres, coef.shape[0], limits, *judged)
+    return count
 
 
 @njit(nogil=True, cache=True)
-def _decide(found, X, rows, shift, scale, look, base, norms, size):
-    """Labels of rows and bounds on their costs at all other centres, after a second look at what the first left open;
-    how many one look and both leave open."""
-    labels, bound, unsure = found
-    if not unsure.shape[0]:
-        return labels, bound, 0, 0
-    again, closer, still = _look(X, rows[unsure], shift, scale, look, base[unsure], norms, size)
-    for t in range(unsure.shape[0]):
-        labels[unsure[t]], bound[unsure[t]] = again[t], closer[t]
-    return labels, bound, unsure.shape[0], still.shape[0]
+def _look_again(doubts, X, rows, shift, scale, look, base, norms, size, labels, bound):
+    """A second look at the decisions that the first left open; returns how many still are."""
+    if not doubts:
+        return 0
+    unsure = np.flatnonzero(np.isnan(bound))
+    again, closer = np.empty(doubts, np.int32), np.empty(doubts)
+    still = _look(X, rows[unsure], shift, scale, look, base[unsure], norms, size, again, closer)
+    labels[unsure], bound[unsure] = again, closer
+    return still
 
 
 @njit(nogil=True, cache=True)
@@ -63,7 +87,7 @@ def _own(X, rows, shift, scale, labels, mean, factor, base, unit, alone, size, l
     distance_dense(X, rows, shift, scale, labels, mean, cost)
     for t in range(cost.shape[0]):
         cost[t] *= factor
-    return near_threshold(cost, unit, alone, base, size, lam, np.empty(cost.shape[0], np.intp))
+    return count_near(cost, unit, alone, base, size, lam)
 
 
 @njit(nogil=True, cache=True)
@@ -99,8 +123,9 @@ def assign_dense(  # noqa: D103
             return near, 0, 0, 0.0, 0.0
         left = left[:some]
         mine, part = rows[left], base[left]
-        found = _look(X, mine, shift, scale, looks[0], part, norms, size)
-        chosen, bound, doubts, unsure = _decide(found, X, mine, shift, scale, looks[1], part, norms, size)
+        chosen, bound = np.empty(some, np.int32), np.empty(some)
+        doubts = _look(X, mine, shift, scale, looks[0], part, norms, size, chosen, bound)
+        unsure = _look_again(doubts, X, mine, shift, scale, looks[1], part, norms, size, chosen, bound)
         if unsure:
             return unsure, some, doubts, 0.0, 0.0
         for t in range(some):
@@ -114,15 +139,14 @@ def assign_dense(  # noqa: D103
         low[left] = bound
         cost[fresh] = theirs
     else:
-        some = n
-        found = _look(X, rows, shift, scale, looks[0], base, norms, size)
-        labels, bound, doubts, unsure = _decide(found, X, rows, shift, scale, looks[1], base, norms, size)
+        some, labels = n, np.empty(n, np.int32)
+        doubts = _look(X, rows, shift, scale, looks[0], base, norms, size, labels, low)
+        unsure = _look_again(doubts, X, rows, shift, scale, looks[1], base, norms, size, labels, low)
         if unsure:
             return unsure, some, doubts, 0.0, 0.0
         near = _own(X, rows, shift, scale, labels, mean, factor, base, unit, alone, size, lam, cost)
         if near:
             return near, some, doubts, 0.0, 0.0
-        low[:] = bound
     changed, paid = tally_dense(X, rows, shift, scale, weight, labels, cost, before, *sums)
     return 0, some, doubts, changed, paid
 
@@ -156,19 +180,19 @@ def descend_dense(  # noqa: D103
     none = np.empty(0)
     total, mass, reach = sums
     doubted = 0
-    packed = pack_dense(X, rows, shift, scale, first)
+    packed, chosen = pack_dense(X, rows, shift, scale, first), np.empty(rows.shape[0], np.int32)
+    desk = _desk(packed[:_RUN])
     for t in range(trace.shape[0]):
         short, long, size, norms = _products(mean, anchor, factor, first)
         total[:], mass[:], reach[:] = 0.0, 0.0, 0.0
-        found = _look_packed(packed, (short[0], short[1], limits[0]), base, norms, size)
-        look = (long[0], long[1], limits[1])
-        chosen, bound, doubts, undecided = _decide(found, X, rows, shift, scale, look, base, norms, size)
+        doubts = _look_packed(packed, desk, (*short, limits[0]), base, norms, size, chosen, low)
         doubted += doubts
+        look = (*long, limits[1])
+        undecided = _look_again(doubts, X, rows, shift, scale, look, base, norms, size, chosen, low)
         if not undecided:
             undecided = _own(X, rows, shift, scale, chosen, mean, factor, base, none, none, size, near, cost)
         if undecided:
             return t, False, (t + 1) * rows.shape[0], doubted
-        low[:] = bound
         changed, paid = tally_dense(X, rows, shift, scale, weight, chosen, cost, labels, *sums)
         trace[t, 0], trace[t, 1], trace[t, 2] = paid, changed, size
         still = changed / whole <= tol

@@ -3,16 +3,20 @@
 import numpy as np
 from numba import njit
 
+from kfree.kernels.compiled.pack import pack
 from kfree.kernels.compiled.tile import GROUP, STRIP, WIDTH, sparse_costs, two_least
 
 _GROUP = GROUP
 _WIDTH = WIDTH
 _STRIP = STRIP
+#: Tiles packed before they are read: what was just stored in small pieces is slow to load in large ones.
+RUN = 16
+_RUN = RUN
 
 
 @njit(nogil=True, cache=True)
-def _panels(coef, offset):
-    """Centres in groups of GROUP with columns outside, the order in which the tile reads them."""
+def panels_of(coef, offset):
+    """Centres in groups of GROUP with columns outside, the order in which the tile reads them, and their offsets."""
     K, p = coef.shape
     P = (K + _GROUP - 1) // _GROUP
     panels = np.zeros((P, p, _GROUP), coef.dtype)
@@ -25,59 +29,64 @@ def _panels(coef, offset):
 
 
 @njit(nogil=True, cache=True)
-def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, second, slack):  # noqa: D103
-    n, p = rows.shape[0], X.shape[1]
-    lanes = _WIDTH // coef.itemsize
-    panels, padded = _panels(coef, offset)
-    tile = np.zeros((p, lanes), coef.dtype)
-    last_labels, last_least, last_second = np.empty(lanes, np.int32), np.empty(lanes), np.empty(lanes)
+def room_for(tiles, X, coef):
+    """Room for so many tiles of rows, packed in the precision of the coefficients."""
+    return np.zeros((tiles, X.shape[1], _WIDTH // coef.itemsize), coef.dtype)
+
+
+@njit(nogil=True, cache=True)
+def nearest_packed(tiles, centres, labels, least, second):
+    """Two least costs of as many packed rows as there are ``labels``; ``centres`` as made by ``panels_of``."""
+    panels, offset = centres
+    n, lanes = labels.shape[0], tiles.shape[2]
+    for b in range(n // lanes):
+        two_least(tiles[b], panels, offset, b * lanes, labels, least, second)  # type: ignore[call-arg]
+    whole = n - n % lanes
+    if whole < n:
+        last, low, low2 = np.empty(lanes, np.int32), np.empty(lanes), np.empty(lanes)
+        two_least(tiles[n // lanes], panels, offset, 0, last, low, low2)  # type: ignore[call-arg]
+        for r in range(n - whole):
+            labels[whole + r], least[whole + r], second[whole + r] = last[r], low[r], low2[r]
+
+
+@njit(nogil=True, cache=True)
+def _magnitudes(tiles, reach, slack):
+    """Bounds on the products of packed rows with coefficients of this reach: two forms of Hölder's inequality."""
+    lanes = tiles.shape[2]
     one_norm, two_norm = np.empty(lanes), np.empty(lanes)
-    bounded = reach[0] > 0 or reach[1] > 0
-    for start in range(0, n, lanes):
-        m = min(lanes, n - start)
-        for r in range(m):
-            i = rows[start + r]
-            factor = scale[i] if scale.shape[0] else 1.0
-            for j in range(p):
-                tile[j, r] = (X[i, j] - shift[j]) * factor
-        if m == lanes:
-            two_least(tile, panels, padded, start, labels, least, second)  # type: ignore[call-arg]
+    for start in range(0, slack.shape[0], lanes):
+        one_norm[:], two_norm[:] = 0.0, 0.0
+        tile = tiles[start // lanes]
+        for j in range(tile.shape[0]):
+            for r in range(lanes):
+                value = np.float64(tile[j, r])  # its square may leave the range of float32
+                one_norm[r] += abs(value)
+                two_norm[r] += value * value
+        for r in range(min(lanes, slack.shape[0] - start)):
+            slack[start + r] = min(np.sqrt(two_norm[r]) * reach[0], one_norm[r] * reach[1])
+
+
+@njit(nogil=True, cache=True)
+def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, second, slack):  # noqa: D103
+    centres, tiles = panels_of(coef, offset), room_for(_RUN, X, coef)
+    run = tiles.shape[0] * tiles.shape[2]
+    for start in range(0, rows.shape[0], run):
+        part = slice(start, min(start + run, rows.shape[0]))
+        pack(X, rows[part], shift, scale, tiles)
+        nearest_packed(tiles, centres, labels[part], least[part], second[part])
+        if reach[0] > 0 or reach[1] > 0:
+            _magnitudes(tiles, reach, slack[part])
         else:
-            two_least(tile, panels, padded, 0, last_labels, last_least, last_second)  # type: ignore[call-arg]
-            labels[start:], least[start:], second[start:] = last_labels[:m], last_least[:m], last_second[:m]
-        slack[start : start + m] = 0.0
-        if bounded:
-            one_norm[:], two_norm[:] = 0.0, 0.0
-            for j in range(p):
-                for r in range(lanes):
-                    value = np.float64(tile[j, r])  # its square may leave the range of float32
-                    one_norm[r] += abs(value)
-                    two_norm[r] += value * value
-            for r in range(m):
-                slack[start + r] = min(np.sqrt(two_norm[r]) * reach[0], one_norm[r] * reach[1])
+            slack[part] = 0.0
 
 
 @njit(nogil=True, cache=True)
 def pack_dense(X, rows, shift, scale, first):
-    """Rows as the tile reads them, (tiles, p, lanes) of the type of ``first``: for tables that are read many times."""
-    n, p = rows.shape[0], X.shape[1]
+    """Rows packed in the precision of ``first``: for tables that are read many times."""
     lanes = _WIDTH // first.itemsize
-    packed = np.zeros(((n + lanes - 1) // lanes, p, lanes), first.dtype)
-    for t in range(n):
-        i = rows[t]
-        factor = scale[i] if scale.shape[0] else 1.0
-        for j in range(p):
-            packed[t // lanes, j, t % lanes] = (X[i, j] - shift[j]) * factor
-    return packed
-
-
-@njit(nogil=True, cache=True)
-def nearest_packed(packed, coef, offset, labels, least, second):
-    """``nearest_dense`` of packed rows; ``labels``, ``least`` and ``second`` have room for whole tiles."""
-    panels, padded = _panels(coef, offset)
-    for b in range(packed.shape[0]):
-        start = b * packed.shape[2]
-        two_least(packed[b], panels, padded, start, labels, least, second)  # type: ignore[call-arg]
+    tiles = np.zeros((-(-rows.shape[0] // lanes), X.shape[1], lanes), first.dtype)
+    pack(X, rows, shift, scale, tiles)
+    return tiles
 
 
 @njit(nogil=True, cache=True)

@@ -13,8 +13,9 @@ from numba.extending import intrinsic
 
 from kfree.kernels.compiled.vectors import CONTRACT, load, splat
 
-#: Centres that share one load of a row vector: with 2 x 6 accumulators, the row and a broadcast, 16 registers are full.
-GROUP = 6
+#: Centres that share one load of a row vector: their products and what is least so far fit in 16 registers of half a
+#: vector each, and 8 chains of multiply-adds are what it takes to keep two units busy.
+GROUP = 4
 #: Bytes of a vector of rows.
 WIDTH = 64
 
