@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -388,6 +388,7 @@ def spans(draw):
     }
 
 
+@settings(max_examples=100)
 @given(spans(), st.booleans())
 def test_an_assignment_in_one_call_equals_its_twin_and_the_definition(a, known):
     m, (K, p) = len(a["X"]), a["mean"].shape
@@ -422,13 +423,15 @@ def test_an_assignment_in_one_call_equals_its_twin_and_the_definition(a, known):
         )
         both.append((done, memory, sums))
     (mine, memory, sums), (theirs, their_memory, their_sums) = both
-    assert (mine[0] > 0) == (theirs[0] > 0)
-    if mine[0]:  # nothing is done if anything is left open
+    assert mine[0] == theirs[0]
+    if mine[0]:  # a decision is left open: labels are as before, bounds still hold or say nothing
+        assert mine == theirs
         assert_array_equal(memory[0], before)
-        assert_array_equal(memory[1], low)
-        assert not any(values.any() for values in sums)
+        second = np.partition(exact, 1, axis=1)[:, 1] if K > 1 else np.full(m, np.inf)
+        assert not (known and (memory[1] > second * (1 + 1e-12) + 1e-12).any())
         return
-    assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
+    assert mine[1] == theirs[1] >= mine[2]  # how many the first look leaves open is a matter of rounding
+    assert_allclose(mine[3:], theirs[3:], rtol=1e-9, atol=1e-12)
     for one, other in zip((*memory, *sums), (*their_memory, *their_sums)):
         assert_allclose(one, other, rtol=1e-4, atol=1e-4 * a["size"] if other is their_memory[1] else 1e-12)
     labels, w = memory[0], a["weight"] if a["weight"].size else np.ones(m)

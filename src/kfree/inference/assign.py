@@ -187,6 +187,8 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
         if done is not None:
             return sums, done.changed, done.cost, 0
         labels, ties = _one_by_one(table, span, centres, near, (known, before, low, cost))
+        for values in sums:
+            values[:] = 0.0
         changed, paid = rows.tally(span, labels, cost, before, *sums)
         return sums, changed, paid, ties
 

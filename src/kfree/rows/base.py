@@ -46,7 +46,7 @@ class Norms(NamedTuple):
 class Assigned(NamedTuple):
     """What came of assigning a span in one call."""
 
-    undecided: int  # decisions that rounding leaves open; if there are any nothing has been done
+    undecided: bool  # rounding leaves a decision open: only labels and bounds still hold
     compared: int  # rows that were compared with all centres
     doubted: int  # of these, undecided in the precision of the first look
     changed: float  # weight of the rows that changed label

@@ -3,33 +3,31 @@
 import numpy as np
 from numba import njit
 
-from kfree.kernels.compiled.decide import count_near, open_decisions
+from kfree.kernels.compiled.decide import count_near, open_decisions, unsettled
 from kfree.kernels.compiled.nearest import RUN, nearest_packed, pack_dense, panels_of, room_for
 from kfree.kernels.compiled.pack import pack
-from kfree.kernels.compiled.sums import distance_dense, measure_dense, tally_dense
+from kfree.kernels.compiled.sums import add_dense, distance_dense, tally, tally_dense
 
 _RUN = RUN
+# Entries of rows that are worked on together.
+_BLOCK = 16384
 
 
 @njit(nogil=True, cache=True)
-def _some(values, rows):
-    """Values of a few rows; empty stays empty."""
-    return values[rows] if values.shape[0] else values
+def _sight(look, tiles):
+    """What it takes to look at packed rows: the centres as the tile reads them, their number, the limits of the
+    precision, and room for what is found: two least costs, errors, open decisions, number of products in a cost."""
+    coef, offset, limits = look
+    n = _RUN * tiles.shape[2]
+    desk = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.intp), np.full(1, tiles.shape[1], np.int64)
+    return panels_of(coef, offset), coef.shape[0], limits, desk
 
 
 @njit(nogil=True, cache=True)
-def _desk(tiles):
-    """Room for what is found of the rows of some tiles: two least costs, their errors, open decisions; and the number
-    of products in a cost."""
-    n = tiles.shape[0] * tiles.shape[2]
-    return np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.intp), np.full(1, tiles.shape[1], np.int64)
-
-
-@njit(nogil=True, cache=True)
-def _judge(tiles, centres, K, limits, base, norms, size, desk, labels, bound):
+def _judge(tiles, sight, base, norms, size, labels, bound):
     """Nearest centres of some packed rows and bounds on their costs at all others; returns how many decisions are open:
     their bounds are NaN."""
-    least, second, slack, unsure, terms = desk
+    centres, K, limits, (least, second, slack, unsure, terms) = sight
     m = base.shape[0]
     nearest_packed(tiles, centres, labels, least, second)
     slack[:m] = 0.0
@@ -44,50 +42,41 @@ def _judge(tiles, centres, K, limits, base, norms, size, desk, labels, bound):
 
 
 @njit(nogil=True, cache=True)
-def _look(X, rows, shift, scale, look, base, norms, size, labels, bound):
-    """``_judge`` for rows that are not packed, by the products of a look."""
-    coef, offset, limits = look
-    centres, tiles = panels_of(coef, offset), room_for(_RUN, X, coef)
-    desk, run, count = _desk(tiles), tiles.shape[0] * tiles.shape[2], 0
+def _look(X, rows, shift, scale, sight, tiles, base, norms, size, labels, bound):
+    """``_judge`` for any number of rows, which are packed into ``tiles``."""
+    run, count = tiles.shape[0] * tiles.shape[2], 0
     for start in range(0, rows.shape[0], run):
         part = slice(start, min(start + run, rows.shape[0]))
         pack(X, rows[part], shift, scale, tiles)
-        judged = base[part], norms, size, desk, labels[part], bound[part]
-        count += _judge(tiles, centres, coef.shape[0], limits, *judged)
-    return count
-
-
-@njit(nogil=True, cache=True)
-def _look_packed(packed, desk, look, base, norms, size, labels, bound):
-    """The same for rows that are."""
-    coef, offset, limits = look
-    centres, run, count = panels_of(coef, offset), _RUN * packed.shape[2], 0
-    for start in range(0, base.shape[0], run):
-        part, tiles = slice(start, min(start + run, base.shape[0])), packed[start // packed.shape[2] :]
-        judged = base[part], norms, size, desk, labels[part], bound[part]
-        count += _judge(tiles, centres, coef.shape[0], limits, *judged)
+        count += _judge(tiles, sight, base[part], norms, size, labels[part], bound[part])
     return count
 
 
 @njit(nogil=True, cache=True)
 def _look_again(doubts, X, rows, shift, scale, look, base, norms, size, labels, bound):
-    """A second look at the decisions that the first left open; returns how many still are."""
+    """Another look at the decisions that the first left open; returns how many still are."""
     if not doubts:
         return 0
-    unsure = np.flatnonzero(np.isnan(bound))
+    unsure, tiles = np.flatnonzero(np.isnan(bound)), room_for(_RUN, X, look[0])
     again, closer = np.empty(doubts, np.int32), np.empty(doubts)
-    still = _look(X, rows[unsure], shift, scale, look, base[unsure], norms, size, again, closer)
+    sight = _sight(look, tiles)
+    still = _look(X, rows[unsure], shift, scale, sight, tiles, base[unsure], norms, size, again, closer)
     labels[unsure], bound[unsure] = again, closer
     return still
 
 
 @njit(nogil=True, cache=True)
-def _own(X, rows, shift, scale, labels, mean, factor, base, unit, alone, size, lam, cost):
-    """Costs of rows at the centres in ``labels``; returns how many come near their threshold."""
+def _own(X, rows, shift, scale, labels, mean, factor, cost):
+    """Costs of rows at the centres in ``labels``."""
     distance_dense(X, rows, shift, scale, labels, mean, cost)
     for t in range(cost.shape[0]):
         cost[t] *= factor
-    return count_near(cost, unit, alone, base, size, lam)
+
+
+@njit(nogil=True, cache=True)
+def _some(values, rows):
+    """Values of a few rows; empty stays empty."""
+    return values[rows] if values.shape[0] else values
 
 
 @njit(nogil=True, cache=True)
@@ -113,42 +102,43 @@ def assign_dense(  # noqa: D103
     sums,
 ):
     n = rows.shape[0]
-    if known:
-        labels = before.copy()
-        left, close = np.empty(n, np.intp), np.empty(n, np.intp)
-        some, near = measure_dense(
-            X, rows, shift, scale, before, mean, factor, base, unit, alone, size, lam, low, cost, left, close
-        )
-        if near:
-            return near, 0, 0, 0.0, 0.0
-        left = left[:some]
-        mine, part = rows[left], base[left]
-        chosen, bound = np.empty(some, np.int32), np.empty(some)
-        doubts = _look(X, mine, shift, scale, looks[0], part, norms, size, chosen, bound)
-        unsure = _look_again(doubts, X, mine, shift, scale, looks[1], part, norms, size, chosen, bound)
-        if unsure:
-            return unsure, some, doubts, 0.0, 0.0
-        for t in range(some):
-            labels[left[t]] = chosen[t]
-        fresh = left[chosen != before[left]]
-        theirs = np.empty(fresh.shape[0])
-        table = (X, rows[fresh], shift, scale, labels[fresh], mean, factor, base[fresh])
-        near = _own(*table, _some(unit, fresh), _some(alone, fresh), size, lam, theirs)
-        if near:
-            return near, some, doubts, 0.0, 0.0
-        low[left] = bound
-        cost[fresh] = theirs
-    else:
-        some, labels = n, np.empty(n, np.int32)
-        doubts = _look(X, rows, shift, scale, looks[0], base, norms, size, labels, low)
-        unsure = _look_again(doubts, X, rows, shift, scale, looks[1], base, norms, size, labels, low)
-        if unsure:
-            return unsure, some, doubts, 0.0, 0.0
-        near = _own(X, rows, shift, scale, labels, mean, factor, base, unit, alone, size, lam, cost)
-        if near:
-            return near, some, doubts, 0.0, 0.0
-    changed, paid = tally_dense(X, rows, shift, scale, weight, labels, cost, before, *sums)
-    return 0, some, doubts, changed, paid
+    tiles = room_for(_RUN, X, looks[0][0])
+    sight = _sight(looks[0], tiles)
+    labels = before.copy() if known else np.empty(n, np.int32)
+    total, mass, reach = sums
+    compared, doubted = 0, 0
+    block = max(_BLOCK // X.shape[1], _RUN)
+    for start in range(0, n, block):  # so that rows stay in the cache until nothing more is asked of them
+        part = slice(start, min(start + block, n))
+        mine, theirs, far, bound, paid = rows[part], labels[part], base[part], low[part], cost[part]
+        once, single = _some(unit, part), _some(alone, part)
+        if known:
+            _own(X, mine, shift, scale, theirs, mean, factor, paid)
+            left = np.empty(mine.shape[0], np.intp)
+            left = left[: unsettled(paid, far, size, bound, left)]
+            found, closer = np.empty(left.shape[0], np.int32), np.empty(left.shape[0])
+            table, near = (X, mine[left], shift, scale), far[left]
+            doubts = _look(*table, sight, tiles, near, norms, size, found, closer)
+            if _look_again(doubts, *table, looks[1], near, norms, size, found, closer):
+                return True, 0, 0, 0.0, 0.0
+            fresh = left[found != theirs[left]]
+            theirs[left], bound[left] = found, closer
+            moved = np.empty(fresh.shape[0])
+            _own(X, mine[fresh], shift, scale, theirs[fresh], mean, factor, moved)
+            paid[fresh] = moved
+            compared += left.shape[0]
+        else:
+            doubts = _look(X, mine, shift, scale, sight, tiles, far, norms, size, theirs, bound)
+            if _look_again(doubts, X, mine, shift, scale, looks[1], far, norms, size, theirs, bound):
+                return True, 0, 0, 0.0, 0.0
+            _own(X, mine, shift, scale, theirs, mean, factor, paid)
+            compared += mine.shape[0]
+        doubted += doubts
+        if count_near(paid, once, single, far, size, lam):
+            return True, 0, 0, 0.0, 0.0
+        add_dense(X, mine, shift, scale, weight, theirs, total, mass)
+    changed, all_paid = tally(weight, labels, cost, before, reach)
+    return False, compared, doubted, changed, all_paid
 
 
 @njit(nogil=True, cache=True)
@@ -179,20 +169,25 @@ def descend_dense(  # noqa: D103
     near = lam if lam < np.inf else np.nan
     none = np.empty(0)
     total, mass, reach = sums
-    doubted = 0
+    n, doubted = rows.shape[0], 0
     packed, chosen = pack_dense(X, rows, shift, scale, first), np.empty(rows.shape[0], np.int32)
-    desk = _desk(packed[:_RUN])
     for t in range(trace.shape[0]):
         short, long, size, norms = _products(mean, anchor, factor, first)
         total[:], mass[:], reach[:] = 0.0, 0.0, 0.0
-        doubts = _look_packed(packed, desk, (*short, limits[0]), base, norms, size, chosen, low)
+        sight, run = _sight((*short, limits[0]), packed), _RUN * packed.shape[2]
+        doubts = 0
+        for start in range(0, n, run):
+            part = slice(start, min(start + run, n))
+            tiles = packed[start // packed.shape[2] :]
+            doubts += _judge(tiles, sight, base[part], norms, size, chosen[part], low[part])
         doubted += doubts
         look = (*long, limits[1])
         undecided = _look_again(doubts, X, rows, shift, scale, look, base, norms, size, chosen, low)
         if not undecided:
-            undecided = _own(X, rows, shift, scale, chosen, mean, factor, base, none, none, size, near, cost)
+            _own(X, rows, shift, scale, chosen, mean, factor, cost)
+            undecided = count_near(cost, none, none, base, size, near)
         if undecided:
-            return t, False, (t + 1) * rows.shape[0], doubted
+            return t, False, (t + 1) * n, doubted
         changed, paid = tally_dense(X, rows, shift, scale, weight, chosen, cost, labels, *sums)
         trace[t, 0], trace[t, 1], trace[t, 2] = paid, changed, size
         still = changed / whole <= tol
@@ -203,4 +198,4 @@ def descend_dense(  # noqa: D103
             for j in range(mean.shape[1]):
                 mean[k, j] = total[k, j] / mass[k]
         pause += 1
-    return t + 1, True, (t + 1) * rows.shape[0], doubted
+    return t + 1, True, (t + 1) * n, doubted

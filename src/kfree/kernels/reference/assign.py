@@ -38,7 +38,7 @@ def assign_dense(
     cost,
     sums,
 ):
-    """Assign rows to their nearest centres by ``factor`` times squared distance, if no decision is left open.
+    """Assign rows to their nearest centres by ``factor`` times squared distance, unless a decision is left open.
 
     ``looks`` are two forms of the product that gives all costs, single and double precision or twice the same:
     coefficients, offsets, limits (see ``open_decisions``, also for ``norms`` and ``size``). What the first leaves open
@@ -46,10 +46,11 @@ def assign_dense(
     is not this kernel's to decide. If ``known``, rows whose cost at the centre in ``before`` is certainly below
     ``low`` stay there.
 
-    Returns how many decisions are open, how many rows were compared with all centres, and how many of them the first
-    look left open. If none is open, ``before``, ``low`` and ``cost`` have become the labels, the bounds on all other
-    costs and the costs, ``sums`` has been added to (see ``tally_dense``), and the last two results are the weight that
-    changed label and the weighted sum of costs. Else only ``cost`` has been written to.
+    Returns whether a decision is left open, how many rows were compared with all centres, how many of them the first
+    look left open, the weight that changed label and the weighted sum of costs. Then ``before``, ``low`` and ``cost``
+    have become the labels, the bounds on all other costs and the costs, and ``sums`` has been added to (see
+    ``tally_dense``). If a decision is left open the numbers are zero, labels are as before, bounds that were ``known``
+    still hold, and ``cost`` and ``sums`` mean nothing.
     """
 
     def own(labels):
@@ -61,23 +62,19 @@ def assign_dense(
     if known:
         cost[:] = own(before)
         left = list_[: unsettled(cost, base, size, low, list_)].copy()
-        near = near_threshold(cost, unit, alone, base, size, lam, list_)
-        if near:
-            return near, 0, 0, 0.0, 0.0
     else:
         left = np.arange(rows.size)
     labels[left], bound[left], unsure = _look(X, rows[left], shift, scale, looks[0], base[left], norms, size)
     doubts = left[unsure]
     labels[doubts], bound[doubts], unsure = _look(X, rows[doubts], shift, scale, looks[1], base[doubts], norms, size)
     if unsure.size:
-        return unsure.size, left.size, doubts.size, 0.0, 0.0
+        return True, 0, 0, 0.0, 0.0
     cost[:] = own(labels)
-    near = near_threshold(cost, unit, alone, base, size, lam, list_)
-    if near:
-        return near, left.size, doubts.size, 0.0, 0.0
+    if near_threshold(cost, unit, alone, base, size, lam, list_):
+        return True, 0, 0, 0.0, 0.0
     low[:] = bound
     changed, paid = tally_dense(X, rows, shift, scale, weight, labels, cost, before, *sums)
-    return 0, left.size, doubts.size, changed, paid
+    return False, left.size, doubts.size, changed, paid
 
 
 def descend_dense(
