@@ -201,3 +201,33 @@ def test_labels_are_what_predict_says_however_many_rows_are_tied(algorithm):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X)
     assert_array_equal(model.labels_, model.predict(X))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("seed", [569, 1325, 1849, 2433, 3882, *range(5)])
+def test_a_converged_fit_is_a_fixed_point_even_where_rows_are_tied(seed, algorithm):
+    rng = np.random.default_rng(seed)
+    shape = rng.integers(3, 40), rng.integers(1, 4)
+    X = rng.integers(0, rng.integers(2, 4), size=shape).astype(float)
+    lam = rng.choice([0.4, 0.8, 1, 1.25, 1.5, 2, 3])
+    model = DPMeans(lam, tol=0, algorithm=algorithm, random_state=0).fit(X)
+    means = np.stack([X[model.labels_ == k].mean(axis=0) for k in range(model.n_clusters_)])
+    assert model.converged_
+    assert_allclose(model.cluster_centers_, means, atol=1e-12)
+    assert_array_equal(model.labels_, model.predict(X))
+
+
+def test_a_tie_that_the_last_digit_of_a_centre_decides_anew_is_followed_to_the_end():
+    X = "00 10 10 10 11 22 00 11 12 10 01 21 01 12 12 20 10 10 00".split()
+    X = np.array([[int(x), int(y)] for x, y in X], dtype=float)
+    model = DPMeans(1.25, tol=0).fit(X)
+    again = DPMeans(1.25, tol=0, init=model.cluster_centers_).fit(X)
+    assert_allclose(model.objective_, again.objective_)
+    assert_array_equal(model.labels_, again.labels_)
+
+
+def test_rows_far_from_the_origin_keep_their_digits_however_small_the_unit():
+    X = np.random.default_rng(1).normal(size=(20, 4)) * 5 + 1e6
+    large, small = (DPMeans(8 * u * u, smoothing=0.5).fit(X * u) for u in (1.0, 2.0**-465))
+    assert_allclose(small.objective_ * 2.0**930, large.objective_, rtol=1e-9)
+    DPMeans(1.0).fit(np.full((5, 3), 0.1257302210933933e-140))

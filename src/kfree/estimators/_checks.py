@@ -282,9 +282,8 @@ def make_rows(
 
 def _near(mean: Array) -> Array:
     """The mean with 24 bits: to subtract it from whole numbers is then exact, and ties stay ties."""
-    with np.errstate(over="ignore"):
-        short = mean.astype(np.float32).astype(np.float64)
-    return np.where(np.isfinite(short), short, mean)
+    digits, exponent = np.frexp(mean)
+    return np.ldexp(np.rint(digits * 2.0**24) / 2.0**24, exponent)
 
 
 def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> Geometry:

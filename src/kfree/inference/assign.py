@@ -188,7 +188,7 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
             return sums, done.changed, done.cost, 0
         labels, ties = _one_by_one(table, span, centres, near, (known, before, low, cost))
         for values in sums:
-            values[:] = 0.0
+            values[:] = 0.0  # what was given up half-way may have added to them
         changed, paid = rows.tally(span, labels, cost, before, *sums)
         return sums, changed, paid, ties
 

@@ -65,30 +65,64 @@ def fit(table: Table, start: Array, plan: Plan, budget: Budget, rng: np.random.G
     budget.best = None
     try:
         outcome, memory = _run(table, centres, plan, budget, rng)
-        last, trace, converged = outcome.state.centres, list(outcome.trace), outcome.converged
-        state = outcome.state if isinstance(outcome.state, Grown) else Grown(last, 0)
     except KeyboardInterrupt:
         budget.interrupted = True
         last = centres if budget.best is None else budget.best.centres
-        trace, converged, memory, state = [], False, make_memory(table.n), Grown(last, 0)
-    final = Centres(table.geometry, publish(last.mean))
+        outcome, memory = Outcome(Grown(last, 0), [], False), make_memory(table.n)
+    fitted, changed = _finish(table, outcome, memory, plan, budget, publish)
+    while _ties_were_decided_anew(table, fitted, changed, plan) and not budget.spent:
+        before = fitted._replace(labels=fitted.labels.copy(), converged=False)
+        growth, room = Growth(plan.lam, plan.tol, plan.max_clusters), plan.max_iter - len(fitted.trace)
+        try:
+            outcome = grow(
+                table,
+                Centres(table.geometry, fitted.mean),
+                memory,
+                growth,
+                budget,
+                phase="all rows",
+                max_iter=room,
+                guard=fitted.objective,
+            )
+        except KeyboardInterrupt:
+            budget.interrupted = True
+            return before
+        outcome = outcome._replace(trace=[*fitted.trace, *outcome.trace])
+        fitted, changed = _finish(table, outcome, memory, plan, budget, publish)
+        if not fitted.objective < before.objective:
+            break
+    return fitted
+
+
+def _ties_were_decided_anew(table: Table, fitted: Fitted, changed: float, plan: Plan) -> bool:
+    """True if the centres' last digits or their order made rows change label after the last pass had changed none."""
+    moved = changed > plan.tol * table.rows.total_weight()
+    return fitted.converged and moved and len(fitted.trace) < plan.max_iter
+
+
+def _finish(
+    table: Table, outcome: Outcome, memory: Memory, plan: Plan, budget: Budget, publish: Any
+) -> tuple[Fitted, float]:
+    """Assign all rows to the centres that users will see; also returns the weight that changed label by that."""
+    state = outcome.state if isinstance(outcome.state, Grown) else Grown(outcome.state.centres, 0)
+    final = Centres(table.geometry, publish(state.centres.mean))
     try:
-        return close(table, final, _closing(table, last, final, state, memory, plan), memory, plan, trace, converged)
+        return close(table, final, _closing(table, final, state, memory, plan), memory, plan, outcome)
     except KeyboardInterrupt:  # only the last assignment is left: a fit that is done is not given up
         budget.interrupted = True
         memory = make_memory(table.n)
-        return close(table, final, assign(table, final, memory, plan.lam), memory, plan, trace, converged)
+        return close(table, final, assign(table, final, memory, plan.lam), memory, plan, outcome)
 
 
-def _closing(table: Table, last: Centres, final: Centres, state: Grown, memory: Memory, plan: Plan) -> Sums:
+def _closing(table: Table, final: Centres, state: Grown, memory: Memory, plan: Plan) -> Sums:
     """Assign all rows to the final centres, if that has not been done."""
-    sums = state.sums
+    last, sums = state.centres, state.sums
     if sums is None or state.moved or not confirmed(table, last, final, memory, sums):
         # without a prior means stay within the reach of their clusters: rows are at most twice as far as they were
         reach = None if sums is None or table.geometry.eta else 4 * sums.reach
         loosen(table, last, final, np.arange(len(final.mean)), memory, reach)
-        sums = assign(table, final, memory, plan.lam)
-    return sums
+        return assign(table, final, memory, plan.lam)
+    return sums._replace(changed=0.0)
 
 
 def _run(
@@ -160,15 +194,18 @@ def _search_sample(table: Table, centres: Centres, plan: Plan, budget: Budget, r
 
 
 def close(
-    table: Table, centres: Centres, sums: Sums, memory: Memory, plan: Plan, trace: list[float], converged: bool
-) -> Fitted:
-    """Drop clusters nobody chose in the final assignment, and put the rest in canonical order."""
+    table: Table, centres: Centres, sums: Sums, memory: Memory, plan: Plan, outcome: Outcome
+) -> tuple[Fitted, float]:
+    """Drop clusters nobody chose in the final assignment, and put the rest in canonical order; also returns the weight
+    that changed label in the final assignment and after."""
+    changed = sums.changed
     mean = centres.mean
     for attempt in count():
         if attempt:
             memory.low[:] = -np.inf
             centres = Centres(table.geometry, mean)
             sums = assign(table, centres, memory, plan.lam)
+            changed += sums.changed
         # with many ties the order may not settle: then it stays, but for those nobody chose
         order = canonical_order(mean, sums.mass) if attempt < _ORDERINGS else np.flatnonzero(sums.mass > 0)
         in_place = np.array_equal(order, np.arange(mean.shape[0]))
@@ -180,9 +217,18 @@ def close(
         if in_place or (not sums.tied and order.size == rank.size):
             break
     objective = penalised(table, centres, sums, plan.lam)
-    n_iter = len(trace)
-    trace.append(objective)
-    return Fitted(mean, mass, total, memory.labels, sums.cost, objective, trace, n_iter, converged)
+    result = Fitted(
+        mean,
+        mass,
+        total,
+        memory.labels,
+        sums.cost,
+        objective,
+        [*outcome.trace, objective],
+        len(outcome.trace),
+        outcome.converged,
+    )
+    return result, changed
 
 
 def canonical_order(mean: Array, mass: Array) -> Array:

@@ -30,7 +30,7 @@ def panels_of(coef, offset):
 
 @njit(nogil=True, cache=True)
 def room_for(tiles, X, coef):
-    """Room for so many tiles of rows, packed in the precision of the coefficients."""
+    """Room for so many tiles of rows, packed in the precision of the coefficients; zeros, as lanes may stay unused."""
     return np.zeros((tiles, X.shape[1], _WIDTH // coef.itemsize), coef.dtype)
 
 
@@ -83,8 +83,7 @@ def nearest_dense(X, rows, shift, scale, coef, offset, reach, labels, least, sec
 @njit(nogil=True, cache=True)
 def pack_dense(X, rows, shift, scale, first):
     """Rows packed in the precision of ``first``: for tables that are read many times."""
-    lanes = _WIDTH // first.itemsize
-    tiles = np.zeros((-(-rows.shape[0] // lanes), X.shape[1], lanes), first.dtype)
+    tiles = room_for(-(-rows.shape[0] // (_WIDTH // first.itemsize)), X, first)
     pack(X, rows, shift, scale, tiles)
     return tiles
 
