@@ -218,8 +218,8 @@ def test_a_converged_fit_is_a_fixed_point_even_where_rows_are_tied(seed, algorit
 
 
 def test_a_tie_that_the_last_digit_of_a_centre_decides_anew_is_followed_to_the_end():
-    X = "00 10 10 10 11 22 00 11 12 10 01 21 01 12 12 20 10 10 00".split()
-    X = np.array([[int(x), int(y)] for x, y in X], dtype=float)
+    counts = {(0, 0): 3, (1, 0): 6, (1, 1): 2, (2, 2): 1, (1, 2): 3, (0, 1): 2, (2, 1): 1, (2, 0): 1}
+    X = np.repeat(np.array(list(counts), dtype=float), list(counts.values()), axis=0)
     model = DPMeans(1.25, tol=0).fit(X)
     again = DPMeans(1.25, tol=0, init=model.cluster_centers_).fit(X)
     assert_allclose(model.objective_, again.objective_)
