@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 import kfree.inference.fit
-from kfree import DPMeans, lam_for_k, lam_path
+from kfree import Binomial, DPMeans, lam_for_k, lam_path
 from kfree.inference.fit import ALGORITHMS
 from kfree.kernels import kernels
 
@@ -57,7 +57,7 @@ def test_an_outlier_that_excludes_all_does_not_keep_farthest_first_from_its_radi
 
 def test_equal_rows_have_no_covariance_to_measure_with():
     model = DPMeans(1.0, divergence="mahalanobis").fit(np.full((10, 3), 0.1))
-    assert_allclose(model.family_.covariance, np.eye(3))
+    assert_allclose(model.family_.covariance, 0.01 * np.eye(3), atol=1e-20)  # in units of the mean
     row = np.array([6.1227573641555475, -7.666995093942545, 1.2542965401773365])
     model = DPMeans(10.0, divergence="mahalanobis", smoothing=0.3).fit([row, row + 1], sample_weight=[0.37, 0])
     assert model.objective_ == pytest.approx(10.0)
@@ -231,3 +231,31 @@ def test_rows_far_from_the_origin_keep_their_digits_however_small_the_unit():
     large, small = (DPMeans(8 * u * u, smoothing=0.5).fit(X * u) for u in (1.0, 2.0**-465))
     assert_allclose(small.objective_ * 2.0**930, large.objective_, rtol=1e-9)
     DPMeans(1.0).fit(np.full((5, 3), 0.1257302210933933e-140))
+
+
+def test_mahalanobis_does_not_depend_on_the_units_of_the_columns():
+    rng = np.random.default_rng(0)
+    z = rng.integers(3, size=1500)
+    X = np.c_[z, z == 1, np.full(1500, 3.0), z] + 0.05 * rng.normal(size=(1500, 4)) * [1, 1, 0, 1]
+    units = np.array([1.0, 1e-6, 1e3, 1e5])
+    one, other = (DPMeans(divergence="mahalanobis").fit(data) for data in (X, X * units))
+    assert one.n_clusters_ == 3
+    assert_array_equal(one.labels_, other.labels_)
+    assert_array_equal(np.unique(np.stack([z, one.labels_]), axis=1).shape, (2, 3))
+    varies = np.ix_([0, 1, 3], [0, 1, 3])
+    found, expected = other.family_.covariance[varies], np.cov((X * units).T, bias=True)[varies]
+    assert_allclose(found, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["kl", "poisson", "binomial", "negative_binomial", "bernoulli"])
+def test_a_full_search_splits_rows_with_zeros_without_smoothing(name):
+    rng = np.random.default_rng(0)
+    rate = np.repeat(np.array([[0.0, 0.4, 0.4, 0.1], [0.4, 0.0, 0.1, 0.4]]), 3, axis=1)
+    counts = rng.binomial(1 if name == "bernoulli" else 8, rate[np.repeat([0, 1], 150)]).astype(float)
+    counts = counts[counts.sum(axis=1) > 0]
+    divergence = Binomial(8) if name == "binomial" else name
+    one = DPMeans(1e9, divergence=divergence).fit(counts)
+    two = DPMeans(one.inertia_ / 8, divergence=divergence, search="full").fit(counts)
+    assert one.n_clusters_ == 1
+    assert two.n_clusters_ >= 2
+    assert two.objective_ < one.inertia_ + two.lam_

@@ -7,6 +7,9 @@ from scipy.linalg import cholesky, solve_triangular
 
 from kfree.families.base import Array, Family, Separable, Summary, positive
 
+#: Added to a covariance that is taken from the data, in units of each column's variance: columns may depend on others.
+RIDGE = 1e-9
+
 
 class SquaredEuclidean(Separable):
     r"""Spherical Gaussian with fixed variance v.
@@ -74,11 +77,7 @@ class Mahalanobis(Family):
         """Take the sample covariance where none was given; check the one that was."""
         p = summary.mean.shape[0]
         if self.covariance is None:
-            found = np.asarray(summary.covariance(), dtype=float)
-            ridge, rounding = 1e-6 * np.trace(found) / p, (1e-14 * np.abs(summary.mean).max(initial=0.0)) ** 2
-            if not np.trace(found) > p * rounding:  # equal rows: what their differences are is not known
-                return Mahalanobis(np.eye(p))
-            return Mahalanobis(found + ridge * np.eye(p))
+            return Mahalanobis(_well_conditioned(np.asarray(summary.covariance(), dtype=float), summary.mean))
         given = np.asarray(self.covariance, dtype=float)
         if given.shape != (p, p):
             raise ValueError(
@@ -86,10 +85,16 @@ class Mahalanobis(Family):
             )
         if not np.isfinite(given).all():
             raise ValueError("Mahalanobis covariance contains NaN or infinity.")
-        if not np.allclose(given, given.T) or np.linalg.eigvalsh(given).min() <= 0:
+        if not np.allclose(given, given.T):
+            i, j = np.unravel_index(np.argmax(np.abs(given - given.T)), given.shape)
             raise ValueError(
-                "Mahalanobis covariance must be symmetric and positive definite, but its smallest eigenvalue is "
-                f"{np.linalg.eigvalsh((given + given.T) / 2).min():g}. Add a small ridge to its diagonal."
+                f"Mahalanobis covariance must be symmetric, but entry [{i}, {j}] is {given[i, j]:g} and entry "
+                f"[{j}, {i}] is {given[j, i]:g}. Pass (S + S.T) / 2."
+            )
+        if np.linalg.eigvalsh(given).min() <= 0:
+            raise ValueError(
+                "Mahalanobis covariance must be positive definite, but its smallest eigenvalue is "
+                f"{np.linalg.eigvalsh(given).min():g}. Add a small ridge to its diagonal."
             )
         return self
 
@@ -114,6 +119,15 @@ class Mahalanobis(Family):
         gap = stats - mean
         # not a BLAS product: what decides must not depend on how many rows are measured together
         return (np.einsum("...j,ji->...i", gap, self._whitener) ** 2).sum(axis=-1) / 2
+
+
+def _well_conditioned(covariance: Array, mean: Array) -> Array:
+    """A covariance of rows with a ridge of RIDGE in units of each column's own variance, whatever the units are; columns
+    that do not vary count in units of their mean."""
+    variance = np.diag(covariance)
+    unit = np.where(mean == 0, 1.0, np.abs(mean))
+    constant = variance <= (1e-14 * unit) ** 2  # what rounding makes of equal values
+    return covariance + np.diag(np.where(constant, unit**2, RIDGE * variance))
 
 
 class Cosine(SquaredEuclidean):

@@ -34,8 +34,8 @@ MANY_JUDGES, JUDGES_A_COLUMN, DOUBT = 64, 4, 0.7
 MOST_ENTRIES, COARSE = 4_000_000, 1e-5
 #: Pairs of seeds tried in each cluster.
 TRIALS = 4
-#: Two-means steps after seeding.
-STEPS = 4
+#: Two-means steps after seeding, and the share of the whole that is mixed into centres which else exclude rows.
+STEPS, SOFT = 4, 0.1
 
 _JUDGE = np.uint64(0xA5A5A5A5)
 # Entries of a table up to which all trials are made in one go.
@@ -167,9 +167,11 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     T, K = len(trials), parted.K
     fits = _for_each(T, roles.fits)
     labels = _shifted(T, K, parted.labels[roles.fits])
-    mean, usable = _seed(table, parted.cost[fits], fits, labels, K, trials)
+    whole = np.tile(_whole(table, parted), (T, 1))
+    mean, usable = _seed(table, parted.cost[fits], fits, labels, whole, K, trials)
     if not (table.geometry.plain and table.rows.two_means(fits, labels, STEPS, mean, usable)):
-        _two_means(table, fits, labels, mean, usable)
+        _two_means(table, fits, labels, whole, mean, usable)
+        mean = _softened(mean, whole)
     members = _for_each(T, parted.members)
     labels = _shifted(T, K, parted.labels[parted.members])
     known = usable[labels]
@@ -200,10 +202,26 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     return [Halves(*parts) for parts in zip(contrast > 0, *by_trial)]
 
 
-def _two_means(table: Table, fits: Array, labels: Array, mean: Array, usable: Array) -> None:
+def _whole(table: Table, parted: Parted) -> Array:
+    """Centres (K, p) of the clusters that are to be halved, if centres of their halves may exclude rows; else none."""
+    family, rows = table.geometry.family, parted.members
+    if table.geometry.eta > 0 or (family.lower == -np.inf and family.upper == np.inf):
+        return np.empty((0, table.rows.p))
+    total, mass = np.zeros((parted.K, table.rows.p)), np.zeros(parted.K)
+    table.rows.add(rows, parted.labels[rows], total, mass)
+    return table.geometry.centre(total, np.where(mass > 0, mass, 1.0))
+
+
+def _softened(mean: Array, whole: Array, share: float = SOFT) -> Array:
+    """Centres of halves with a share of the whole mixed in: so they exclude no row of their cluster, and tell by how
+    much each is nearer."""
+    return mean + share * (np.repeat(whole, 2, axis=0) - mean) if len(whole) else mean
+
+
+def _two_means(table: Table, fits: Array, labels: Array, whole: Array, mean: Array, usable: Array) -> None:
     """A few steps in every usable cluster, for any divergence; ``mean`` holds the two centres of each."""
     for _ in range(STEPS):
-        side = _contrast(table, mean, fits, labels) > 0
+        side = _contrast(table, _softened(mean, whole), fits, labels) > 0
         total, mass = np.zeros_like(mean), np.zeros(mean.shape[0])
         table.rows.add(fits, (2 * labels + side).astype(np.int32), total, mass)
         usable &= (mass.reshape(-1, 2) > 0).all(axis=1)
@@ -221,14 +239,17 @@ def _shifted(T: int, K: int, labels: Array) -> Array:
     return (np.arange(T, dtype=np.int32)[:, None] * np.int32(K) + labels).ravel() if T > 1 else labels
 
 
-def _seed(table: Table, cost: Array, fits: Array, labels: Array, K: int, trials: range) -> tuple[Array, Array]:
+def _seed(
+    table: Table, cost: Array, fits: Array, labels: Array, whole: Array, K: int, trials: range
+) -> tuple[Array, Array]:
     """Two seeds in every cluster by races weighted with the divergence: from the centre, then from the first."""
     hashes = table.hashes[fits[: fits.size // len(trials)]]
     time = -np.log(np.concatenate([_uniform(hashes, trial) for trial in trials]))
     first = _winners(table, fits, labels, cost / time, K * len(trials))
     usable = first >= 0
     a = table.singletons(np.where(usable, first, 0))
-    from_a = own_cost(table, fits, Centres(table.geometry, a), labels)
+    around_a = _softened(np.repeat(a, 2, axis=0), whole)[::2]
+    from_a = own_cost(table, fits, Centres(table.geometry, around_a), labels)
     second = _winners(table, fits, labels, from_a / time, K * len(trials))
     usable &= second >= 0
     b = table.singletons(np.where(usable, second, 0))
