@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import kfree.inference.fit
+import kfree.inference.stream
 from kfree import Binomial, DPMeans, lam_for_k, lam_path
 from kfree.inference.fit import ALGORITHMS
 from kfree.kernels import kernels
@@ -259,3 +261,52 @@ def test_a_full_search_splits_rows_with_zeros_without_smoothing(name):
     assert one.n_clusters_ == 1
     assert two.n_clusters_ >= 2
     assert two.objective_ < one.inertia_ + two.lam_
+
+
+def test_a_stream_that_goes_on_from_a_fit_finds_new_groups():
+    X, z = make_blobs(3000, centers=12, n_features=4, random_state=1)
+    after_fit, stream = DPMeans().fit(X[z < 6]), DPMeans().partial_fit(X[z < 6])
+    assert stream.objective_ == pytest.approx(stream.inertia_ + stream.lam_ * stream.n_clusters_)
+    assert stream.lam_window_[0] < stream.lam_ < stream.lam_window_[1]
+    for model in (after_fit, stream):
+        model.partial_fit(X[z >= 6])
+        assert model.n_clusters_ >= 12
+    assert_array_equal(after_fit.labels_, stream.labels_)
+
+
+def test_a_first_batch_that_teaches_nothing_leaves_nothing_behind():
+    model = DPMeans()
+    with pytest.warns(UserWarning, match="no gap"), pytest.raises(ValueError, match="rows differ"):
+        model.partial_fit(np.ones((20, 3)))
+    with pytest.raises(NotFittedError):
+        model.predict(np.ones((1, 3)))
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_a_stream_keeps_to_its_time_and_tells_of_its_passes(capsys):
+    X = np.random.default_rng(0).normal(size=(60_000, 8))
+    model = DPMeans(1e3, max_time=0.3).partial_fit(X[:100])
+    model.set_params(lam=3.0, verbose=2)
+    start = time.monotonic()
+    with pytest.warns(ConvergenceWarning, match="max_time=0.3"):
+        model.partial_fit(X)
+    assert time.monotonic() - start < 10
+    assert not model.converged_
+    assert_array_equal(model.labels_, model.predict(X))
+    assert "[DPMeans] sample of" in capsys.readouterr().out
+
+
+def test_an_interrupted_batch_keeps_what_was_opened(monkeypatch):
+    X, _ = make_blobs(600, centers=6, n_features=3, random_state=0)
+    model, whole = DPMeans(30.0).partial_fit(X[:5]), DPMeans(30.0).partial_fit(X[:5]).partial_fit(X)
+    fit_batch = kfree.inference.stream.fit_batch
+
+    def interrupted(*args):
+        fit_batch(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kfree.inference.stream, "fit_batch", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.partial_fit(X)
+    assert model.n_clusters_ == whole.n_clusters_ > 3
+    assert_array_equal(model.labels_, model.predict(X))

@@ -178,12 +178,19 @@ class Model(NamedTuple):
     total: Array  # (K, p) weighted sums of the rows seen, in the geometry
     mass: Array  # (K,)
     unit: float  # length of a row that weighs 1 with relative weighting
+    reach: float  # largest divergence of a row of the fit from its centre, if that was told
 
     @classmethod
-    def of(cls, problem: Problem, fitted: Any) -> "Model":
+    def of(cls, problem: Problem, fitted: Any, reach: float = np.inf) -> "Model":
         """The model of a finished fit."""
         return cls(
-            problem.table.geometry, problem.shift, fitted.mean + problem.shift, fitted.total, fitted.mass, problem.unit
+            problem.table.geometry,
+            problem.shift,
+            fitted.mean + problem.shift,
+            fitted.total,
+            fitted.mass,
+            problem.unit,
+            reach,
         )
 
     def table(self, X: Any, weight: Array, weighting: str = "none", *, opens: bool = False) -> Table:
@@ -215,32 +222,32 @@ class Model(NamedTuple):
         sums = assign(table, self.inside(), memory)
         return -sums.cost / float(sums.mass.sum())
 
-    def radius(self, X: Any, sample_weight: Any, weighting: str) -> float:
-        """A radius that keeps the clusters of X apart: beyond its rows, short of the next centre."""
-        table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting)
-        memory, inside = make_memory(table.n), self.inside()
-        assign(table, inside, memory)
-        within = float(memory.cost[table.rows.weights(slice(0, table.n)) > 0].max())
-        between = self.geometry.divergence(inside.mean[:, None], inside.mean[None])
+    def radius(self) -> tuple[float, tuple[float, float]]:
+        """A radius that keeps the clusters apart, and the window it lies in: beyond the rows of the fit, short of the
+        next centre."""
+        mean = self.inside().mean
+        between = self.geometry.divergence(mean[:, None], mean[None])
         np.fill_diagonal(between, np.inf)
         gap = float(between.min())
-        if within <= 0:
+        if self.reach <= 0:
             if not np.isfinite(gap):
                 raise ValueError(
                     "lam='auto' needs a first batch whose rows differ, to see how far apart rows of a cluster are. "
                     "Pass a larger first batch, or lam."
                 )
-            return gap / 2
-        return float(np.sqrt(within * gap)) if within < gap < np.inf else 2 * within
+            return gap / 2, (0.0, gap)
+        if self.reach < gap < np.inf:
+            return float(np.sqrt(self.reach * gap)), (self.reach, gap)
+        return 2 * self.reach, (self.reach, np.inf)
 
     def absorb(
-        self, X: Any, sample_weight: Any, weighting: str, lam: float, most: float
-    ) -> tuple["Model", Array, tuple[float, float]]:
-        """The model after one more batch, the batch's labels, and its costs without and with penalty."""
+        self, X: Any, sample_weight: Any, weighting: str, lam: float, most: float, budget: Budget
+    ) -> tuple["Model", Array, tuple[float, float], bool]:
+        """The model after one more batch, the batch's labels, its costs without and with penalty, and whether the
+        budget sufficed."""
         table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting, opens=True)
-        result = absorb(
-            table, self.centres - self.shift, self.total, self.mass, lam, most, lambda mean: publish(mean, self.shift)
-        )
+        mean = self.centres - self.shift
+        result = absorb(table, mean, self.total, self.mass, lam, most, lambda mean: publish(mean, self.shift), budget)
         model = self._replace(centres=result.mean + self.shift, total=result.total, mass=result.mass)
         objective = result.inertia + result.prior + lam * result.mean.shape[0]
-        return model, result.labels, (result.inertia, objective)
+        return model, result.labels, (result.inertia, objective), result.complete

@@ -130,6 +130,8 @@ class DPMeans(HardClusters):
     """
 
     _model: Model
+    lam_: float
+    _price: bool  # lam_ was chosen from the data, as a price
     n_iter_: int
 
     def __init__(
@@ -209,8 +211,9 @@ class DPMeans(HardClusters):
         """Learn from one more batch: open the clusters it needs, and move the centres.
 
         Clusters keep their numbers and new ones are appended; ``labels_`` are those of this batch. The first batch
-        is fitted as by ``fit``. With ``lam="auto"`` it also fixes ``lam_``, for this purpose a radius between the
-        largest divergence of its rows from their centres and the smallest between two centres.
+        is fitted as by ``fit``. With ``lam="auto"`` it also fixes ``lam_``: for a stream a radius, not a price, between
+        the largest divergence of its rows from their centres and the smallest between two centres (``lam_window_``).
+        The same after ``fit``.
 
         Parameters
         ----------
@@ -224,21 +227,30 @@ class DPMeans(HardClusters):
         """
         if not hasattr(self, "_model"):
             self.fit(X, y, sample_weight=sample_weight)
-            if self.lam == "auto":
-                with set_span_threads():
-                    self.lam_ = self._model.radius(check_table(self, X, reset=False), sample_weight, self.weighting)
+            try:
+                self._use_radius()
+            except ValueError:  # such a batch has taught nothing
+                for name in [name for name in vars(self) if name.endswith("_") or name == "_model"]:
+                    delattr(self, name)
+                raise
             return self
         self._check_parameters()
         X = check_table(self, X, reset=False)
         with set_span_threads():
+            self._use_radius()
+            budget = Budget(self.max_time, self._reporter())
             most = np.inf if self.max_clusters is None else self.max_clusters
             lam = self.lam_ if isinstance(self.lam, str) else float(self.lam)
-            self._model, labels, costs = self._model.absorb(X, sample_weight, self.weighting, lam, most)
+            self._model, labels, costs, complete = self._model.absorb(
+                X, sample_weight, self.weighting, lam, most, budget
+            )
         self.labels_, self.lam_ = labels, lam
         self.inertia_, self.objective_ = costs
         self.objective_trace_ = np.array([self.objective_])
         self.n_iter_ += 1
+        self.converged_ = complete
         self._publish_model()
+        self._warn("", budget)
         return self
 
     def predict(self, X):
@@ -341,9 +353,9 @@ class DPMeans(HardClusters):
 
     def _publish(self, problem: Problem, start: Start, fitted: Fitted) -> None:
         """Write every fitted attribute, once."""
-        self._model = Model.of(problem, fitted)
+        self._model = Model.of(problem, fitted, fitted.reach)
         self.labels_ = fitted.labels
-        self.lam_ = float(start.lam)
+        self.lam_, self._price = float(start.lam), isinstance(self.lam, str)
         self.lam_window_ = start.window
         self.n_groups_ = start.n_groups
         self.inertia_, self.objective_ = float(fitted.inertia), float(fitted.objective)
@@ -352,6 +364,16 @@ class DPMeans(HardClusters):
         self.converged_ = fitted.converged
         self.family_ = problem.family
         self._publish_model()
+
+    def _use_radius(self) -> None:
+        """Turn a price that was chosen from the data into a radius, as rows to come are judged one by one."""
+        if not (self._price and isinstance(self.lam, str)):
+            return
+        price = self.lam_
+        self.lam_, self.lam_window_ = self._model.radius()
+        self._price = False
+        self.objective_ += (self.lam_ - price) * self.n_clusters_
+        self.objective_trace_ = np.array([self.objective_])
 
     def _publish_model(self) -> None:
         self.cluster_centers_ = self._model.centres

@@ -122,7 +122,7 @@ class Mahalanobis(Family):
 
 
 def _well_conditioned(covariance: Array, mean: Array) -> Array:
-    """A covariance of rows with a ridge of RIDGE in units of each column's own variance, whatever the units are; columns
+    """A covariance of rows with a ridge in units of each column's own variance, whatever the units are; columns
     that do not vary count in units of their mean."""
     variance = np.diag(covariance)
     unit = np.where(mean == 0, 1.0, np.abs(mean))

@@ -48,6 +48,7 @@ class Fitted(NamedTuple):
     mass: Array  # (K,) weights
     total: Array  # (K, p) weighted sums of rows
     labels: Array  # (n,) int32
+    reach: float  # largest divergence of a row that has weight from its centre
     inertia: float  # weighted sum of divergences
     objective: float  # with the prior's share and the penalty
     trace: list[float]  # objective after each pass, the closing assignment included
@@ -222,6 +223,7 @@ def close(
         mass,
         total,
         memory.labels,
+        _reach(table, memory, sums),
         sums.cost,
         objective,
         [*outcome.trace, objective],
@@ -229,6 +231,12 @@ def close(
         outcome.converged,
     )
     return result, changed
+
+
+def _reach(table: Table, memory: Memory, sums: Sums) -> float:
+    if not table.rows.weight.size:
+        return float(sums.reach.max())
+    return float(memory.cost.max(where=table.rows.weight > 0, initial=0.0))
 
 
 def canonical_order(mean: Array, mass: Array) -> Array:

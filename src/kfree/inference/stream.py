@@ -25,24 +25,35 @@ class Absorbed(NamedTuple):
     labels: Array  # (n,) int32, of the batch
     inertia: float  # weighted divergences of the batch from the final centres
     prior: float  # the prior's share in the objective
+    complete: bool  # the budget sufficed to open all that was needed
 
 
 def absorb(
-    table: Table, mean: Array, total: Array, mass: Array, lam: float, most: float, publish: Callable[[Array], Array]
+    table: Table,
+    mean: Array,
+    total: Array,
+    mass: Array,
+    lam: float,
+    most: float,
+    publish: Callable[[Array], Array],
+    budget: Budget,
 ) -> Absorbed:
     """Open what a batch needs, then let all clusters move to the mean of everything they have seen."""
     geometry, memory = table.geometry, make_memory(table.n)
-    known = mean.shape[0]
+    known, complete = mean.shape[0], True
     for _ in range(_ROUNDS):
         centres = Centres(geometry, mean)
         sums = assign(table, centres, memory, lam)
         if not sums.reach.max() > lam or mean.shape[0] >= most:  # weights and smoothing only make rows open less
             break
+        if budget.spent:
+            complete = False
+            break
         novel = np.flatnonzero(table.excess(memory.cost, lam) > 0)
         if not novel.size:
             break
         table = table.hashed()
-        mean = np.concatenate([mean, _open(table, novel, lam, most - mean.shape[0])])
+        mean = np.concatenate([mean, _open(table, novel, lam, most - mean.shape[0], budget)])
         memory.low[:] = -np.inf
     else:
         centres = Centres(geometry, mean)
@@ -62,14 +73,19 @@ def absorb(
         memory.low[:] = -np.inf
     last = assign(table, after, memory)
     prior = float(geometry.prior_costs(after.mean, after.affine).sum())
-    return Absorbed(after.mean, total, mass, memory.labels, last.cost, prior)
+    return Absorbed(after.mean, total, mass, memory.labels, last.cost, prior, complete)
 
 
-def _open(table: Table, novel: Array, lam: float, room: float) -> Array:
-    """Centres of the clusters that the rows beyond lam form among themselves."""
+def _open(table: Table, novel: Array, lam: float, room: float, budget: Budget) -> Array:
+    """Centres of the clusters that the rows beyond lam form among themselves, as far as the budget goes."""
     weight = table.rows.weights(novel)
     sample = table.sample(novel, weight)
     start = Centres(table.geometry, global_centre(sample))
     settings = BatchSettings(lam, 1e-3, 100, room, moves=True)
-    centres, level = start_on_samples(sample, start, settings, Budget())
-    return fit_batch(sample, centres, level, make_memory(sample.n), settings, Budget()).state.centres.mean
+    budget.best = None
+    try:
+        centres, level = start_on_samples(sample, start, settings, budget)
+        return fit_batch(sample, centres, level, make_memory(sample.n), settings, budget).state.centres.mean
+    except KeyboardInterrupt:
+        budget.interrupted = True
+        return start.mean[:0] if budget.best is None else budget.best.centres.mean

@@ -45,7 +45,7 @@ def _four_rows(typingctx, X, rows, first, shift, scale, tile, lane):
                 lines.append(line if real == _DOUBLE else builder.fptrunc(line, ir.VectorType(real, width)))
             halves = [_shuffled(builder, lines[r], lines[r + 1], range(2 * width)) for r in (0, 2)]
             for c in range(width):
-                lane = _shuffled(builder, *halves, [c + r * width for r in range(_ROWS)])
+                lane = _shuffled(builder, halves[0], halves[1], [c + r * width for r in range(_ROWS)])
                 place = builder.add(builder.mul(builder.add(column, INTEGER(c)), lanes), args[6])
                 place = builder.bitcast(builder.gep(out.data, [place]), lane.type.as_pointer())
                 builder.store(lane, place).align = 4
