@@ -220,3 +220,18 @@ def test_farthest_first_radii_fall_and_cover_the_data(seed, name):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = start.fit(X)
     assert model.n_clusters_ <= 5
+
+
+@pytest.mark.parametrize("algorithm", ["batch", "delayed"])
+@pytest.mark.parametrize("name", ["sqeuclidean", "poisson"])
+def test_weights_equal_repetition_and_removal_in_a_full_search(name, algorithm):
+    for seed in (0, 1, 5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(8, 6))[rng.integers(8, size=500)] * 2 + rng.normal(size=(500, 6))
+        X = rng.gamma(2, np.exp(X / 3)) if name == "poisson" else X
+        lam, settings = lam_for_k(X, 40, divergence=name), {"divergence": name, "algorithm": algorithm}
+        for weight in (rng.random(500) < 0.7).astype(int), rng.integers(1, 4, size=500):
+            weighted = DPMeans(lam, search="full", **settings).fit(X, sample_weight=weight)
+            repeated = DPMeans(lam, search="full", **settings).fit(np.repeat(X, weight, axis=0))
+            assert_array_equal(np.repeat(weighted.labels_, weight), repeated.labels_)
+            assert_allclose(weighted.objective_, repeated.objective_)

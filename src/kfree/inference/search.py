@@ -91,7 +91,7 @@ def _contents_one_by_one(
     sample = table.sample(once, total)
     own = Memory(memory.labels[once], memory.cost[once], memory.low[once])
     found, moved = _rows_one_by_one(sample, centres, own, search, budget, rng)
-    memory.labels[active] = own.labels[which]
+    memory.labels[active], memory.cost[active] = own.labels[which], own.cost[which]
     memory.labels[weight == 0] = 0
     memory.low[:] = -np.inf
     return found, moved
