@@ -1,5 +1,7 @@
 """Every mistake gets an error that says what, where, how much and what to do."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -99,7 +101,7 @@ def test_weights_are_checked(weight, message):
         ({"search": "best"}, ValueError, "Unknown search 'best'"),
         ({"init": "random"}, ValueError, "Unknown init 'random'"),
         ({"init": np.ones((2, 5))}, ValueError, r"init has shape \(2, 5\)"),
-        ({"init": np.full((2, 3), np.nan)}, ValueError, "init contains NaN"),
+        ({"init": np.full((2, 3), np.nan)}, ValueError, "init must be finite"),
         ({"order": "sorted", "algorithm": "serial"}, ValueError, "Unknown order 'sorted'"),
         ({"order": np.zeros(20, int), "algorithm": "serial"}, ValueError, "a permutation of 0 .. 19"),
         ({"weighting": "sum"}, ValueError, "Unknown weighting"),
@@ -146,3 +148,52 @@ def test_an_unfitted_model_says_so():
     for method in ("predict", "transform", "decision_function", "score"):
         with pytest.raises(NotFittedError):
             getattr(DPMeans(1.0), method)(X)
+
+
+def test_a_warm_start_that_does_not_fit_the_data_is_named():
+    model = DPMeans(1.0, warm_start=True).fit(np.eye(3))
+    with pytest.raises(ValueError, match=r"warm_start=True cannot go on .* shape \(1, 3\).*\(K, 2\).*warm_start=False"):
+        model.fit(np.eye(2))
+    model = DPMeans(1.0, warm_start=True).fit(-np.eye(3))
+    with pytest.raises(ValueError, match="warm_start=True cannot go on"):
+        model.set_params(divergence="poisson").fit(np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("setting", "error", "message"),
+    [
+        ({"warm_start": 3}, TypeError, "warm_start must be True or False"),
+        ({"smoothing_mean": "a"}, ValueError, "smoothing_mean must hold numbers"),
+        ({"smoothing_mean": [0.0, np.nan, 1.0]}, ValueError, r"smoothing_mean\[1\] = nan and 1 of 3"),
+        ({"smoothing_mean": [0.0]}, ValueError, r"smoothing_mean has shape \(1,\)"),
+        ({"init": [[0.0, np.inf, 1.0]]}, ValueError, r"init\[0, 1\] = inf"),
+        ({"lam": "foo"}, ValueError, "'auto', or a positive number"),
+        (
+            {"divergence": Mahalanobis([[1, 2, 0], [0, 1, 0], [0, 0, 1]])},
+            ValueError,
+            r"symmetric, but entry \[0, 1\] is 2",
+        ),
+    ],
+)
+def test_parameters_are_looked_at_even_where_nothing_needs_them(setting, error, message):
+    with pytest.raises(error, match=message):
+        DPMeans(**{"lam": 1.0, **setting}).fit(np.eye(3))
+
+
+def test_weights_that_are_no_real_numbers_are_refused():
+    with pytest.raises(ValueError, match="sample_weight must hold real numbers"):
+        DPMeans(1.0).fit(np.eye(3), sample_weight=[1j, 1, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="overflows"):
+            DPMeans(1.0).fit(np.eye(3), sample_weight=np.full(3, 1e308))
+
+
+def test_a_path_with_smoothing_has_the_objective_of_its_fits():
+    X = np.random.default_rng(0).poisson(3, size=(200, 4)).astype(float)
+    path = lam_path(X, divergence="poisson", smoothing=0.5, lam=[1e9, 4.0])
+    model = DPMeans(1e9, divergence="poisson", smoothing=0.5).fit(X)
+    np.testing.assert_allclose(path.objective[0], model.objective_)
+    np.testing.assert_allclose(path.inertia[0], model.inertia_)
+    assert path.n_clusters[1] > 1
+    assert path.objective[1] > 1.001 * (path.inertia[1] + 4 * path.n_clusters[1])

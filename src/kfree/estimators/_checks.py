@@ -132,9 +132,23 @@ def label_of(family: Any) -> str:
 def as_numbers(name: str, value: Any) -> Array:
     """A parameter as an array of float64."""
     try:
-        return np.ascontiguousarray(value, dtype=np.float64)
+        given = np.asarray(value)
+        if given.dtype.kind != "c":
+            return np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must hold numbers, got {value!r:.80}.") from None
+    raise ValueError(f"{name} must hold real numbers, got complex ones.")
+
+
+def check_entries(name: str, values: Array) -> None:
+    """A parameter without NaN or infinity; the message says where the first one is."""
+    wrong = np.argwhere(~np.isfinite(values))
+    if len(wrong):
+        place = ", ".join(map(str, wrong[0]))
+        raise ValueError(
+            f"{name} must be finite, but {name}[{place}] = {values[tuple(wrong[0])]:g} and {len(wrong)} of "
+            f"{values.size} entries are NaN or infinite."
+        )
 
 
 def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
@@ -142,6 +156,11 @@ def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
     least, most = _REACH_OF_AUTO if auto else _REACH
     active = table.rows.weight > 0 if table.rows.weight.size else True
     reach = float(table.base.max(initial=0.0, where=active))
+    if np.isnan(reach):
+        raise ValueError(
+            f"divergence={label_of(family)} gives NaN for these rows. Look at its phi and natural: both must be finite "
+            "wherever its domain (lower, upper) allows."
+        )
     if not family.translates:
         least, most = -np.inf, LARGEST if family.lower > -np.inf else np.inf
     if reach and not least < reach < most:
@@ -170,9 +189,11 @@ def check_weight(sample_weight: Any, n: int) -> Array:
             f"sample_weight must be >= 0, but sample_weight[{i}] = {weight[i]:g} and {int((weight < 0).sum())} are "
             "negative in all. Set them to 0 to leave rows out."
         )
-    if not np.isfinite(weight.sum()):
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
         raise ValueError("The sum of sample_weight overflows. Divide the weights by their largest.")
-    if weight.sum() == 0:
+    if total == 0:
         raise ValueError("sample_weight is zero for every row: there is nothing to fit. Give some row a weight.")
     return weight
 
@@ -291,6 +312,7 @@ def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> 
     rows, family = prepared.rows, prepared.family
     mean = family.centre(*rows.whole)[0]
     anchor = family.inside(mean)
+    prior = None if smoothing_mean is None else _check_prior_mean(prepared, smoothing_mean)
     if smoothing == 0:
         return Geometry(family, anchor)
     if not family.smoothable:
@@ -298,16 +320,19 @@ def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> 
             f"smoothing={smoothing:g} needs a divergence with a conjugate prior; {label_of(family)} has none. "
             "Set smoothing=0."
         )
-    if smoothing_mean is None:
-        return Geometry(family, anchor, smoothing, mean)
+    return Geometry(family, anchor, smoothing, mean if prior is None else prior)
+
+
+def _check_prior_mean(prepared: Prepared, smoothing_mean: Any) -> Array:
+    """Where the prior lies, in the coordinates of the rows."""
+    rows, family = prepared.rows, prepared.family
     prior = as_numbers("smoothing_mean", smoothing_mean)
     if prior.shape != (rows.p,):
         raise ValueError(
             f"smoothing_mean has shape {prior.shape}, but X has {rows.p} columns. Pass one value for each."
         )
-    if not np.isfinite(prior).all():
-        raise ValueError("smoothing_mean contains NaN or infinity.")
+    check_entries("smoothing_mean", prior)
     check_domain(prior[None], family, name="smoothing_mean")
     if family.normalise == "sum":
         prior = prior * row_scale(prior[None], family, "smoothing_mean")[0]
-    return Geometry(family, anchor, smoothing, prior - prepared.shift)
+    return prior - prepared.shift

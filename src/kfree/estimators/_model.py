@@ -10,6 +10,7 @@ from kfree.estimators._checks import (
     as_numbers,
     check_choice,
     check_domain,
+    check_entries,
     check_family,
     check_number,
     check_reach,
@@ -81,7 +82,7 @@ class Problem(NamedTuple):
 
     def start(self, init: Any, lam: Any, most: float, budget: Budget) -> Start:
         """Resolve ``lam`` and ``init``."""
-        centres = None if isinstance(init, str) else self._check_centres(init)
+        centres = None if isinstance(init, str) else self.check_centres(init)
         if centres is not None and centres.shape[0] > most:
             raise ValueError(f"init has {centres.shape[0]} centres, more than max_clusters={most}.")
         if isinstance(lam, str):
@@ -106,13 +107,13 @@ class Problem(NamedTuple):
             start = found.mean[: int(min(most, found.mean.shape[0]))]
         return Start(found.lam, start, True, own, found.window, found.n_groups, message)
 
-    def _check_centres(self, init: Any) -> Array:
+    def check_centres(self, init: Any) -> Array:
+        """First centres in the geometry of the table."""
         centres = as_numbers("init", init)
         p = self.table.rows.p
         if centres.ndim != 2 or centres.shape[1] != p or centres.shape[0] < 1:
             raise ValueError(f"init has shape {centres.shape}, but centres of shape (K, {p}) are needed.")
-        if not np.isfinite(centres).all():
-            raise ValueError("init contains NaN or infinity.")
+        check_entries("init", centres)
         check_domain(centres, self.family, name="init")
         scale, _ = row_scale(centres, self.family, "init")
         return (centres * scale[:, None] if scale.size else centres) - self.shift

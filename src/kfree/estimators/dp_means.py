@@ -7,7 +7,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters
-from kfree.estimators._checks import check_choice, check_number
+from kfree.estimators._checks import check_choice, check_flag, check_number
 from kfree.estimators._model import Model, Problem, Start
 from kfree.estimators._sklearn import check_table
 from kfree.inference.fit import ALGORITHMS, SEARCHES, Fitted, Plan
@@ -47,7 +47,8 @@ class DPMeans(HardClusters):
         "batch" makes on its samples, and "points" for the other algorithms.
     init : {"auto", "mean", "farthest_first", "k-means++"} or array (K, p), default="auto"
         First centres. "mean": the global centre. "farthest_first" and "k-means++" add rows until all are within lam
-        of one. "auto": the solution that came with ``lam="auto"``, else "mean".
+        of one. "auto": the solution that came with ``lam="auto"``, else "mean". From given or seeded centres "batch"
+        descends at once: it takes no samples, so ``search="auto"`` neither splits nor merges.
     n_init : int, default=1
         Fits from different seeds; the one with the lowest penalised objective is kept. Deterministic settings
         are run once.
@@ -68,7 +69,8 @@ class DPMeans(HardClusters):
     max_time : float, default=None
         Seconds after which the best so far is returned.
     warm_start : bool, default=False
-        Start from the centres of the last fit, whatever ``init`` says.
+        Start from the centres of the last fit, whatever ``init`` says. Clusters open, but do not merge unless
+        ``search`` is "polish" or "full".
     random_state : int, RandomState or None, default=None
         Seeds ``order="random"`` and ``init="k-means++"``; nothing else is random.
     verbose : int, default=0
@@ -273,7 +275,8 @@ class DPMeans(HardClusters):
         """``lam_`` less the divergence from the nearest centre: negative for rows that would open a cluster.
 
         After ``lam="auto"`` lam is a price, far above any single divergence; for novelty pass a radius
-        (:func:`lam_for_k`, or the largest divergence you accept).
+        (:func:`lam_for_k`, or the largest divergence you accept). With ``smoothing`` a cluster of one row costs more
+        than lam, so rows open one only somewhat below 0.
 
         Parameters
         ----------
@@ -309,11 +312,12 @@ class DPMeans(HardClusters):
 
     def _check_parameters(self) -> None:
         if isinstance(self.lam, str):
-            check_choice("lam", self.lam, ("auto",))
+            check_choice("lam", self.lam, ("auto",), "or a positive number")
         else:
             check_number("lam", self.lam, above=0.0, hint="Pass a positive number, or lam='auto'.")
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         check_choice("search", self.search, SEARCHES)
+        check_flag("warm_start", self.warm_start)
         self._check_common()
 
     def _start(self, problem: Problem, budget: Budget) -> Start:
@@ -322,6 +326,12 @@ class DPMeans(HardClusters):
         given: Any = self.init
         if self.warm_start and hasattr(self, "_model"):
             given = self.cluster_centers_[: int(min(most, self.n_clusters_))]
+            try:
+                problem.check_centres(given)
+            except ValueError as error:
+                raise ValueError(
+                    f"warm_start=True cannot go on from the centres of the last fit: {error} Set warm_start=False."
+                ) from None
         return problem.start(given, self.lam, most, budget)
 
     def _plan(self, start: Start) -> Plan:

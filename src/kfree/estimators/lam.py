@@ -87,7 +87,7 @@ class LamPath(NamedTuple):
     lam: Array  # (m,)
     n_clusters: Array  # (m,)
     inertia: Array  # (m,) weighted sum of divergences
-    objective: Array  # (m,) inertia + lam * n_clusters
+    objective: Array  # (m,) inertia + lam * n_clusters, and with smoothing the prior's share
     window: Array  # (m, 2) prices of a cluster between which that many clusters are best; NaN if never
 
     def plot(self, ax: Any = None) -> Any:
@@ -179,9 +179,13 @@ def lam_path(
             high = float(radii[0]) if np.isfinite(radii[0]) else low
             values = np.geomspace(high * 1.001, low, n_lam)
         else:
-            values = np.sort(as_numbers("lam", lam).ravel())[::-1]
-            if not values.size or not (values > 0).all():
-                raise ValueError(f"lam must hold positive numbers, got {lam!r}.")
+            given = as_numbers("lam", lam).ravel()
+            wrong = np.flatnonzero(~(given > 0))
+            if not given.size or wrong.size:
+                where = f"lam[{wrong[0]}] is {given[wrong[0]]:g}" if wrong.size else "it is empty"
+                raise ValueError(f"lam must hold positive numbers, but {where}.")
+            values = np.sort(given)[::-1]
         points = follow_path(table, Centres(table.geometry, centres[:1]), values, tol, max_iter, Budget())
-    K, inertia = np.array([k for k, _ in points]), np.array([cost for _, cost in points])
-    return LamPath(values, K, inertia, inertia + values * K, envelope_windows(K, inertia))
+    K, inertia, objective = (np.array(column) for column in zip(*points))
+    # without its penalty: with a prior more than the inertia
+    return LamPath(values, K, inertia, objective, envelope_windows(K, objective - values * K if smoothing else inertia))

@@ -8,7 +8,7 @@ from scipy.linalg import cholesky, solve_triangular
 from kfree.families.base import Array, Family, Separable, Summary, positive
 
 #: Added to a covariance that is taken from the data, in units of each column's variance: columns may depend on others.
-RIDGE = 1e-9
+RIDGE = 1e-6
 
 
 class SquaredEuclidean(Separable):

@@ -212,10 +212,10 @@ def _whole(table: Table, parted: Parted) -> Array:
     return table.geometry.centre(total, np.where(mass > 0, mass, 1.0))
 
 
-def _softened(mean: Array, whole: Array, share: float = SOFT) -> Array:
-    """Centres of halves with a share of the whole mixed in: so they exclude no row of their cluster, and tell by how
-    much each is nearer."""
-    return mean + share * (np.repeat(whole, 2, axis=0) - mean) if len(whole) else mean
+def _softened(mean: Array, whole: Array) -> Array:
+    """One centre or more in each cluster with a share of the whole mixed in: so they exclude no row of their cluster,
+    and tell by how much each is nearer."""
+    return mean + SOFT * (np.repeat(whole, len(mean) // len(whole), axis=0) - mean) if len(whole) else mean
 
 
 def _two_means(table: Table, fits: Array, labels: Array, whole: Array, mean: Array, usable: Array) -> None:
@@ -248,8 +248,7 @@ def _seed(
     first = _winners(table, fits, labels, cost / time, K * len(trials))
     usable = first >= 0
     a = table.singletons(np.where(usable, first, 0))
-    around_a = _softened(np.repeat(a, 2, axis=0), whole)[::2]
-    from_a = own_cost(table, fits, Centres(table.geometry, around_a), labels)
+    from_a = own_cost(table, fits, Centres(table.geometry, _softened(a, whole)), labels)
     second = _winners(table, fits, labels, from_a / time, K * len(trials))
     usable &= second >= 0
     b = table.singletons(np.where(usable, second, 0))

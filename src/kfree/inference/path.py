@@ -4,15 +4,15 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.assign import Centres, assign
-from kfree.inference.grow import Growth, grow
+from kfree.inference.grow import Growth, grow, penalised
 from kfree.inference.loop import Budget
 from kfree.inference.table import Table, make_memory
 
 
 def follow_path(
     table: Table, centres: Centres, lams: Array, tol: float, max_iter: int, budget: Budget
-) -> list[tuple[int, float]]:
-    """Grow at each lam, falling, from the centres of the one before; clusters and inertia of each."""
+) -> list[tuple[int, float, float]]:
+    """Grow at each lam, falling, from the centres of the one before; clusters, inertia and objective of each."""
     points = []
     memory = make_memory(table.n)
     for lam in lams:
@@ -20,17 +20,17 @@ def follow_path(
         grown = grow(table, centres, memory, Growth(float(lam), tol), budget, phase=f"lam {lam:g}", max_iter=max_iter)
         centres = grown.state.centres
         sums = assign(table, centres, memory, float(lam))
-        points.append((int((sums.mass > 0).sum()), sums.cost))
+        points.append((int((sums.mass > 0).sum()), sums.cost, penalised(table, centres, sums, float(lam))))
     return points
 
 
-def envelope_windows(K: Array, inertia: Array) -> Array:
-    """For each point the prices (lo, hi) between which its K minimises inertia + price * K; NaN off the envelope.
+def envelope_windows(K: Array, costs: Array) -> Array:
+    """For each point the prices (lo, hi) between which its K minimises costs + price * K; NaN off the envelope.
 
-    These are the slopes of the lower convex envelope of the least inertia over K.
+    These are the slopes of the lower convex envelope of the least costs over K.
     """
     best: dict[int, float] = {}
-    for k, cost in zip(K, inertia):
+    for k, cost in zip(K, costs):
         best[int(k)] = min(best.get(int(k), np.inf), float(cost))
     hull: list[tuple[int, float]] = []
     for point in sorted(best.items()):
@@ -46,5 +46,5 @@ def envelope_windows(K: Array, inertia: Array) -> Array:
 
 
 def _slope(a: tuple[int, float], b: tuple[int, float]) -> float:
-    """Fall of the inertia per cluster between two points."""
+    """Fall of the costs per cluster between two points."""
     return (a[1] - b[1]) / (b[0] - a[0])

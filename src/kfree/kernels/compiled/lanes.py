@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from kfree.kernels.compiled.vectors import INTEGER, add_up, fused, load, splat, sum_of_lanes
+from kfree.kernels.compiled.vectors import INTEGER, add_up, check_layout, fused, load, splat, sum_of_lanes
 
 #: Columns are padded to a multiple of this.
 LANES = 16
@@ -49,6 +49,7 @@ def _coefficients(context, builder, kind, value):
 @intrinsic
 def four_products(typingctx, matrix, rows, other, row, products):
     """``products[c] = <matrix[rows[c]], other[row]>`` for a tuple of four rows."""
+    check_layout(matrix, rows, other, row, products)
 
     def codegen(context, builder, signature, args):
         four = _Rows(context, builder, signature.args[0], args[0], cgutils.unpack_tuple(builder, args[1], 4))
@@ -70,6 +71,7 @@ def four_products(typingctx, matrix, rows, other, row, products):
 @intrinsic
 def add_four_rows(typingctx, matrix, rows, coefficients, total):
     """``total += sum_c coefficients[c] * matrix[rows[c]]``, one after the other."""
+    check_layout(matrix, rows, coefficients, total)
 
     def codegen(context, builder, signature, args):
         four = _Rows(context, builder, signature.args[0], args[0], cgutils.unpack_tuple(builder, args[1], 4))
@@ -93,6 +95,7 @@ def add_four_rows(typingctx, matrix, rows, coefficients, total):
 @intrinsic
 def add_to_four_rows(typingctx, matrix, row, coefficients, total, rows):
     """``total[rows[c]] += coefficients[c] * matrix[row]`` for a tuple of four rows, one after the other."""
+    check_layout(matrix, row, coefficients, total, rows)
 
     def codegen(context, builder, signature, args):
         one = _Rows(context, builder, signature.args[0], args[0], [args[1]])
@@ -114,6 +117,7 @@ def add_to_four_rows(typingctx, matrix, row, coefficients, total, rows):
 @intrinsic
 def first_of_largest(typingctx, matrix, row, other, column):
     """The first p with the largest ``matrix[row, p] * other[column, p]``."""
+    check_layout(matrix, row, other, column)
 
     def codegen(context, builder, signature, args):
         one = _Rows(context, builder, signature.args[0], args[0], [args[1]])

@@ -10,7 +10,7 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from kfree.kernels.compiled.vectors import INTEGER, load, splat
+from kfree.kernels.compiled.vectors import INTEGER, check_layout, load, splat
 
 _ROWS = 4
 _DOUBLE = ir.DoubleType()
@@ -20,6 +20,7 @@ _DOUBLE = ir.DoubleType()
 def _four_rows(typingctx, X, rows, first, shift, scale, tile, lane):
     """``tile[j, lane + r] = (X[i, j] - shift[j]) * scale[i]`` for i = ``rows[first + r]``, r below 4, computed in
     double precision. ``scale`` may be None."""
+    check_layout(X, rows, first, shift, scale, tile, lane)
     real = ir.FloatType() if tile.dtype.bitwidth == 32 else _DOUBLE
 
     def codegen(context, builder, signature, args):

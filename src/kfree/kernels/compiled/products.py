@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from kfree.kernels.compiled.vectors import CONTRACT, INTEGER, add_up, fused, load, splat
+from kfree.kernels.compiled.vectors import CONTRACT, INTEGER, add_up, check_layout, fused, load, splat
 
 #: Rows that are whitened side by side.
 LANES = 16
@@ -65,6 +65,7 @@ def _less_half(builder, value, square):
 def lower_scores(typingctx, gap, lower, first, scores, least):
     """``scores -= (y_e^2 + y_(e+1)^2) / 2`` for ``y = lower @ gap``, a lower triangle, and e = ``first``, which is
     even; whether any score is above ``least`` after that. ``gap`` (D, LANES) has a row in each lane; D is even."""
+    check_layout(gap, lower, first, scores, least)
 
     def codegen(context, builder, signature, args):
         columns = builder.add(args[2], INTEGER(2))
@@ -85,6 +86,7 @@ def lower_scores(typingctx, gap, lower, first, scores, least):
 def above_along(typingctx, gap, directions, first, shift, height, least):
     """For k = ``first`` and the next: whether any of ``height[k] - (<directions[k], gap> + shift[k])^2 / 2`` is above
     ``least``; the answers as bits 1 and 2."""
+    check_layout(gap, directions, first, shift, height, least)
 
     def codegen(context, builder, signature, args):
         shifts, heights, limit = _data(context, builder, signature, args, (3, 4, 5))
@@ -105,6 +107,7 @@ def above_along(typingctx, gap, directions, first, shift, height, least):
 def add_products(typingctx, rows, first, second, total):
     """``total[a, b] += sum_i rows[i, a] rows[i, b]`` for TALL columns a from ``first`` and BROAD columns b from
     ``second`` on."""
+    check_layout(rows, first, second, total)
 
     def codegen(context, builder, signature, args):
         table = context.make_array(signature.args[0])(context, builder, args[0])

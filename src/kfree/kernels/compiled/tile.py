@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from kfree.kernels.compiled.vectors import CONTRACT, load, splat
+from kfree.kernels.compiled.vectors import CONTRACT, check_layout, load, splat
 
 #: Centres that share one load of a row vector: their products and what is least so far fit in 16 registers of half a
 #: vector each, and 8 chains of multiply-adds are what it takes to keep two units busy.
@@ -28,6 +28,7 @@ def two_least(typingctx, rows, panels, offset, start, labels, least, second):
     padding. Fills R entries of ``labels`` (int32), ``least`` and ``second`` (float64) from ``start`` on.
     A tie goes to the lower index.
     """
+    check_layout(rows, panels, offset, start, labels, least, second)
     size = rows.dtype.bitwidth // 8
     lanes = WIDTH // size
     real = ir.FloatType() if size == 4 else ir.DoubleType()
@@ -130,6 +131,7 @@ def sparse_costs(typingctx, data, indices, first, last, factor, coef_t, offset, 
     ``coef_t`` (p, K) has columns outside; entries ``first`` to ``last`` of ``data`` and ``indices`` are the row.
     Fills ``costs`` (STRIP * lanes,).
     """
+    check_layout(data, indices, first, last, factor, coef_t, offset, centre, costs)
     size = coef_t.dtype.bitwidth // 8
     lanes = WIDTH // size
     real = ir.FloatType() if size == 4 else ir.DoubleType()

@@ -1,10 +1,19 @@
 """What the kernels that are spelled out in LLVM vectors have in common."""
 
 from llvmlite import ir
+from numba.core import types
+from numba.core.errors import TypingError
 
 #: A product and a sum may become one multiply-add: the only liberty taken with the order of roundings.
 CONTRACT = ("contract",)
 INTEGER = ir.IntType(64)
+
+
+def check_layout(*kinds):
+    """Arrays are read by address: one that is not contiguous would be read wrongly, and is an error."""
+    for kind in kinds:
+        if isinstance(kind, types.Array) and kind.layout != "C":
+            raise TypingError(f"{kind} is not contiguous; pass numpy.ascontiguousarray of it.")
 
 
 def splat(builder, scalar, vector):

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from kfree.kernels.compiled.vectors import CONTRACT, add_up, fused, load, splat, sum_of_lanes
+from kfree.kernels.compiled.vectors import CONTRACT, add_up, check_layout, fused, load, splat, sum_of_lanes
 
 #: Columns looked at together; what is left over of a row is the caller's.
 LANES = 8
@@ -19,6 +19,7 @@ _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 @intrinsic
 def wide_distance(typingctx, X, i, shift, factor, mean, k, stop):
     """``sum_j ((X[i, j] - shift[j]) * factor - mean[k, j])**2`` for j below ``stop``, a positive multiple of LANES."""
+    check_layout(X, i, shift, factor, mean, k, stop)
 
     def codegen(context, builder, signature, args):
         def term(x, centre, total):
@@ -33,6 +34,7 @@ def wide_distance(typingctx, X, i, shift, factor, mean, k, stop):
 @intrinsic
 def wide_product(typingctx, X, i, shift, factor, coef, k, stop):
     """``sum_j (X[i, j] - shift[j]) * factor * coef[k, j]`` for j below ``stop``, a positive multiple of LANES."""
+    check_layout(X, i, shift, factor, coef, k, stop)
 
     def codegen(context, builder, signature, args):
         def term(x, coefficient, total):
