@@ -96,9 +96,12 @@ def fit(table: Table, start: Array, plan: Plan, budget: Budget, rng: np.random.G
 
 
 def _ties_were_decided_anew(table: Table, fitted: Fitted, changed: float, plan: Plan) -> bool:
-    """True if the centres' last digits or their order made rows change label after the last pass had changed none."""
-    moved = changed > plan.tol * table.rows.total_weight()
-    return fitted.converged and moved and len(fitted.trace) < plan.max_iter
+    """True if the centres' last digits or their order made rows change label after a last pass that changed none."""
+    if not changed or not fitted.converged or len(fitted.trace) >= plan.max_iter:
+        return False
+    weight = table.rows.weight
+    least = float(weight.min(where=weight > 0, initial=np.inf)) if weight.size else 1.0
+    return plan.tol * table.rows.total_weight() < least  # else that pass may have changed some, and has moved centres
 
 
 def _finish(
