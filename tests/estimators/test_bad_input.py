@@ -197,3 +197,5 @@ def test_a_path_with_smoothing_has_the_objective_of_its_fits():
     np.testing.assert_allclose(path.inertia[0], model.inertia_)
     assert path.n_clusters[1] > 1
     assert path.objective[1] > 1.001 * (path.inertia[1] + 4 * path.n_clusters[1])
+    endless = lam_path(X, divergence="poisson", smoothing=0.5, lam=[np.inf, 4.0])
+    np.testing.assert_allclose(endless.window, path.window, rtol=1e-6)

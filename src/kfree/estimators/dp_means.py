@@ -232,7 +232,7 @@ class DPMeans(HardClusters):
             try:
                 self._use_radius()
             except ValueError:  # such a batch has taught nothing
-                for name in [name for name in vars(self) if name.endswith("_") or name == "_model"]:
+                for name in [name for name in vars(self) if name.endswith("_") or name in ("_model", "_price")]:
                     delattr(self, name)
                 raise
             return self

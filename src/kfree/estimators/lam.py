@@ -187,5 +187,7 @@ def lam_path(
             values = np.sort(given)[::-1]
         points = follow_path(table, Centres(table.geometry, centres[:1]), values, tol, max_iter, Budget())
     K, inertia, objective = (np.array(column) for column in zip(*points))
-    # without its penalty: with a prior more than the inertia
-    return LamPath(values, K, inertia, objective, envelope_windows(K, objective - values * K if smoothing else inertia))
+    costs = inertia  # with a prior more than that: the objective without its penalty, which it has none of at lam = inf
+    if smoothing:
+        costs = objective - np.where(np.isfinite(values), values, 0.0) * K
+    return LamPath(values, K, inertia, objective, envelope_windows(K, costs))

@@ -66,9 +66,8 @@ def fit_collapsed(
         except KeyboardInterrupt:  # the labels are a partition at any time
             budget.interrupted, moved = True, weight
         centres, objective, scale = _refresh(table, memory, lam)
-        if (
-            moved and objective >= least
-        ):  # sums kept up to date row by row carry rounding: what gained nothing is undone
+        # sums kept up to date row by row carry rounding: what gained nothing is undone
+        if moved and objective >= least:
             memory.labels[:] = before
             moved, (centres, objective, scale) = 0.0, _refresh(table, memory, lam)
         least = objective
