@@ -10,10 +10,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks import THREADS
 from benchmarks.measure import best_of
 from kfree import VariationalDPMixture
-from kfree.estimators._mixture import Problem
 from kfree.families.conjugate import CONJUGATE, Facts, join
-from kfree.inference.variational.mixture import Setting, best_mixture
+from kfree.inference.variational.posterior import Setting, best_mixture
 from kfree.inference.variational.sweep import Swept, sums_of
+from kfree.models.mixture import Problem
 from kfree.rows import Tied, set_span_threads
 from kfree.structures import StickBreaking
 

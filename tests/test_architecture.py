@@ -22,8 +22,9 @@ LAYERS = {
     "structures": (),
     "rows": ("kernels", "families"),
     "inference": ("kernels", "families", "structures", "rows"),
-    "estimators": ("families", "structures", "rows", "inference"),
-    "displays": ("inference", "estimators"),
+    "models": ("families", "structures", "rows", "inference"),
+    "estimators": ("families", "structures", "rows", "inference", "models"),
+    "displays": ("models", "estimators"),
     "cli": ("estimators", "displays"),
 }
 #: Where a package of others may be imported: a folder or a file.

@@ -11,11 +11,11 @@ from benchmarks.plots import BLUE, ORANGE, panels, save
 from benchmarks.report import Mark, Table
 from kfree import HDPTopics
 from kfree.inference.loop import Budget
-from kfree.inference.topics.hard import Charges
-from kfree.inference.topics.paper import first_state, one_pass, shuffled
-from kfree.inference.topics.search import seeds
-from kfree.inference.topics.seed import choose_seeds
-from kfree.inference.topics.soft import Prior, soft_pass
+from kfree.inference.topics.hard_topics import Charges
+from kfree.inference.topics.hdp_cells import first_state, one_pass, shuffled
+from kfree.inference.topics.soft_topics import Prior, soft_pass
+from kfree.inference.topics.topic_search import seeds
+from kfree.inference.topics.topic_seeds import choose_seeds
 from kfree.rows import Documents, set_span_threads
 
 CORPORA = ("nips12", "nyt8k")

@@ -8,9 +8,9 @@ from benchmarks import THREADS, data, features_loop
 from benchmarks.measure import best_of
 from benchmarks.report import Mark, Table
 from kfree import BPMeans, KFeatures, StepwiseKFeatures
-from kfree.inference.features.model import Means, settle_with_reseeds
-from kfree.inference.features.rows import Rule, sweep
-from kfree.inference.features.table import Table as Rows
+from kfree.inference.features.allocation import Means, settle_with_reseeds
+from kfree.inference.features.best_rows import Rule, sweep
+from kfree.inference.features.feature_table import Table as Rows
 from kfree.rows import set_span_threads
 
 #: Best inertia asked for, of seeds that must reach it.

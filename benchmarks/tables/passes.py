@@ -8,9 +8,9 @@ from benchmarks.rivals import lloyd_step
 from benchmarks.tables.convergence import DENSE
 from benchmarks.workloads import make_case
 from kfree import DPMeans
-from kfree.estimators._model import Problem
-from kfree.inference.assign import Centres, assign, nearest
-from kfree.inference.table import make_memory
+from kfree.inference.clusters.assign import Centres, assign, nearest
+from kfree.inference.clusters.table import make_memory
+from kfree.models.clusters import Problem
 from kfree.rows import set_span_threads
 
 HEADER = [

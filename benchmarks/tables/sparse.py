@@ -10,8 +10,8 @@ from benchmarks.tables.convergence import SMOOTHING, SPARSE
 from benchmarks.tables.passes import e_step
 from benchmarks.workloads import make_case
 from kfree import DPMeans
-from kfree.estimators._model import Problem
-from kfree.inference.assign import Centres
+from kfree.inference.clusters.assign import Centres
+from kfree.models.clusters import Problem
 from kfree.rows import set_span_threads
 
 HEADER = ["data", "type", "kfree ms", "scipy ms", "times", "predict ms", "times"]

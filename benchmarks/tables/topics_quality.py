@@ -11,8 +11,8 @@ from benchmarks.corpora import CORPORA, planted, split
 from benchmarks.report import Mark, Table
 from benchmarks.topic_rivals import gensim_hdp, installed, sklearn_lda, tomotopy_hdp, tomotopy_lda
 from kfree import HDPTopics
-from kfree.estimators._topics import Rules, Topics
 from kfree.inference.topics.coherence import npmi, rank_words
+from kfree.models.topics import Rules, Topics
 from kfree.rows import set_span_threads
 
 #: The first split; those below it were looked at when the defaults were chosen.

@@ -9,8 +9,8 @@ from benchmarks.report import Mark, Table, ratio
 from benchmarks.topic_rivals import gensim_hdp, installed, sklearn_lda, sweep, tomotopy_model
 from kfree import HDPTopics
 from kfree.inference.loop import Budget
-from kfree.inference.topics.search import seeds
-from kfree.inference.topics.soft import Prior, soft_pass
+from kfree.inference.topics.soft_topics import Prior, soft_pass
+from kfree.inference.topics.topic_search import seeds
 from kfree.rows import Documents, set_span_threads
 
 HEADER = ["what", "data", "kfree s", "rival", "rival s", "times"]

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kfree import HDPTopics
 from kfree.estimators._sklearn import check_table
-from topic_data import planted
+from support.small_corpora import planted
 
 WORDS = [f"{kind}{i}" for kind in ("river", "market", "violin") for i in range(8)]
 

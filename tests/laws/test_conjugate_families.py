@@ -12,9 +12,9 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_t
 
 from kfree.families.conjugate import CONJUGATE, Linear, Sums, join, take
-from kfree.inference.variational.forms import make_runner
+from kfree.inference.variational.expected_likelihood import make_runner
 from kfree.inference.variational.sweep import log_joint, sums_of
-from mixture_tools import FAMILIES, GAUSSIANS, draw, log_marginal, posterior_of, problem
+from support.small_mixtures import FAMILIES, GAUSSIANS, draw, log_marginal, posterior_of, problem
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from helpers import BREGMAN, NAMES, SEPARABLE, draw_rows, make
 from kfree import DPMeans, lam_for_k
-from kfree.inference.fit import ALGORITHMS
-from slow_twins import Slow, same_partition
+from kfree.inference.clusters.fit import ALGORITHMS
+from support.family_data import BREGMAN, NAMES, SEPARABLE, draw_rows, make
+from support.slow_clusters import Slow, same_partition
 
 SEARCHES = ("points", "polish", "full")
 
@@ -96,7 +96,7 @@ def test_nothing_beats_the_best_partition_and_full_search_keeps_it(seed, name, s
 
 @given(seed=st.integers(0, 500), name=st.sampled_from(BREGMAN))
 def test_the_best_partition_is_fixed_under_every_move(seed, name):
-    from slow_twins import partitions
+    from support.slow_clusters import partitions
 
     X = draw_rows(name, 6, 2, seed=seed, boundary=False)
     slow = Slow(make(name, 2), X, 1.0, None, 0.2, X.mean(axis=0))

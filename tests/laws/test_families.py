@@ -6,18 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from helpers import (
-    BREGMAN,
-    NAMES,
-    SEPARABLE,
-    TRIALS,
-    draw_rows,
-    draw_weights,
-    geometry_of,
-    gradient,
-    make,
-    table_divergence,
-)
 from kfree.families import (
     FAMILIES,
     KL,
@@ -32,6 +20,18 @@ from kfree.families import (
     SquaredEuclidean,
     Summary,
     make_family,
+)
+from support.family_data import (
+    BREGMAN,
+    NAMES,
+    SEPARABLE,
+    TRIALS,
+    draw_rows,
+    draw_weights,
+    geometry_of,
+    gradient,
+    make,
+    table_divergence,
 )
 
 seeds = st.integers(0, 2**20)

@@ -5,17 +5,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from helpers import make
 from kfree import DPMeans
 from kfree.families import Geometry
-from kfree.inference import batch
-from kfree.inference.assign import Centres
-from kfree.inference.gaps import split_at_gaps
-from kfree.inference.halves import SplitRule, halve
-from kfree.inference.moves import apply_moves, nothing_tried
-from kfree.inference.table import make_memory, make_table
+from kfree.inference.clusters import batch
+from kfree.inference.clusters.assign import Centres
+from kfree.inference.clusters.cuts import SplitRule, halve
+from kfree.inference.clusters.gaps import split_at_gaps
+from kfree.inference.clusters.moves import apply_moves, nothing_tried
+from kfree.inference.clusters.table import make_memory, make_table
 from kfree.rows import DenseRows
-from slow_twins import same_partition
+from support.family_data import make
+from support.slow_clusters import same_partition
 
 
 def groups(n, p=16, k=30, *, distance=8.0, seed=0):

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from helpers import BREGMAN, NAMES, SEPARABLE, draw_rows, make
 from kfree import DPMeans, HDPMeans, lam_for_k
-from kfree.estimators._model import Problem
-from kfree.inference.groups import Lams, make_groups
-from kfree.inference.hdp import Plan, three_part_pass
-from kfree.inference.hdp_search import merge_and_split, move_local_clusters, move_single_rows, regroup, state_of
-from kfree.inference.table import make_memory
-from slow_twins import Slow, SlowHDP, partitions, same_partition
+from kfree.inference.clusters.table import make_memory
+from kfree.inference.shared.groups import Lams, make_groups
+from kfree.inference.shared.hdp_pass import Plan, three_part_pass
+from kfree.inference.shared.hdp_search import merge_and_split, move_local_clusters, move_single_rows, regroup, state_of
+from kfree.models.clusters import Problem
+from support.family_data import BREGMAN, NAMES, SEPARABLE, draw_rows, make
+from support.slow_clusters import Slow, SlowHDP, partitions, same_partition
 
 SEARCHES = ("points", "full")
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from helpers import geometry_of, gradient
 from kfree.families import Array, Family, Separable, make_family
-from kfree.inference.assign import Centres, nearest
-from kfree.inference.table import make_table
+from kfree.inference.clusters.assign import Centres, nearest
+from kfree.inference.clusters.table import make_table
 from kfree.rows import DenseRows
+from support.family_data import geometry_of, gradient
 
 
 class InverseGaussian(Separable):

@@ -13,16 +13,16 @@ from scipy.optimize import linear_sum_assignment
 
 from kfree import HDPTopics
 from kfree.inference.loop import Budget
-from kfree.inference.topics.fold import fold_in, split_tokens
-from kfree.inference.topics.hard import Charges, count, harden, objective, solve, word_prices
-from kfree.inference.topics.merge import joined, merge_changes
-from kfree.inference.topics.paper import first_state, one_pass, shuffled
-from kfree.inference.topics.search import one_topic, seeds
-from kfree.inference.topics.soft import Prior, Soft, soft_pass, topic_counts
-from kfree.inference.topics.structure import look_for_structure
+from kfree.inference.topics.fold_in import fold_in, split_tokens
+from kfree.inference.topics.hard_topics import Charges, count, harden, objective, solve, word_prices
+from kfree.inference.topics.hdp_cells import first_state, one_pass, shuffled
+from kfree.inference.topics.randomness_test import look_for_structure
+from kfree.inference.topics.soft_topics import Prior, Soft, soft_pass, topic_counts
+from kfree.inference.topics.topic_merges import joined, merge_changes
+from kfree.inference.topics.topic_search import one_topic, seeds
 from kfree.rows import Documents, set_span_threads
 from kfree.rows import documents as documents_module
-from topic_data import (
+from support.small_corpora import (
     NONE,
     SlowHDP,
     planted,

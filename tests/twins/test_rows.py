@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kfree.rows.base
-from helpers import NAMES, SEPARABLE, draw_rows, draw_weights, geometry_of, make, table_divergence
 from kfree.families import MINUS_INF, Geometry, Poisson
-from kfree.inference.assign import Centres, nearest
-from kfree.inference.table import make_table
+from kfree.inference.clusters.assign import Centres, nearest
+from kfree.inference.clusters.table import make_table
 from kfree.rows import CsrRows, DenseRows, n_threads, set_span_threads
 from kfree.rows.threads import in_order
+from support.family_data import NAMES, SEPARABLE, draw_rows, draw_weights, geometry_of, make, table_divergence
 
 NONE = np.empty(0)
 FORMS = ("F order", "float32", "int64", "int32", "big endian", "every other column", "read only", "memmap", "csr")

@@ -6,12 +6,12 @@ from typing import Any
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._checks import check_choice, check_number, check_verbose, works_on_sparse
 from kfree.estimators._endings import warn_unfinished
-from kfree.estimators._model import Model, Problem
 from kfree.estimators._sklearn import check_table
 from kfree.families import FAMILIES, make_family
 from kfree.inference.loop import Budget, Info
+from kfree.models.checks import check_choice, check_number, check_verbose, works_on_sparse
+from kfree.models.clusters import Model, Problem
 from kfree.rows import set_span_threads
 
 _INITS = ("auto", "mean", "farthest_first", "k-means++")

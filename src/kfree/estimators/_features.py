@@ -11,20 +11,20 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from kfree.estimators._checks import check_choice, check_number, check_verbose, check_weight
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._sklearn import check_table
 from kfree.families import Array
+from kfree.inference.features.allocation import Means, explicit_inertia, solve
+from kfree.inference.features.best_rows import Rule, allocate, rule_for
 from kfree.inference.features.canonical import canonical, display_order
 from kfree.inference.features.copies import merge_copies
-from kfree.inference.features.fit import Plan, Spread
-from kfree.inference.features.model import Means, explicit_inertia, solve
-from kfree.inference.features.path import Choice, Path, Stepper, choose_lam, survey, windows
-from kfree.inference.features.reduce import densify, reduce_columns
-from kfree.inference.features.refine import Run
-from kfree.inference.features.rows import Rule, allocate, rule_for
-from kfree.inference.features.table import Table
+from kfree.inference.features.feature_table import Table
+from kfree.inference.features.isometry import densify, reduce_columns
+from kfree.inference.features.k_features import Run
+from kfree.inference.features.restarts import Plan, Spread
+from kfree.inference.features.stepwise import Choice, Path, Stepper, choose_lam, survey, windows
 from kfree.inference.loop import Budget, Info
+from kfree.models.checks import check_choice, check_number, check_verbose, check_weight
 from kfree.rows import set_span_threads
 
 _ROWS = ("exact", "coordinate")

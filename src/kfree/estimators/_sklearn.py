@@ -1,14 +1,20 @@
-"""What is taken from scikit-learn's validation, in one place."""
+"""What is taken from scikit-learn besides its base classes, in one place: validation, and its kd-tree."""
 
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
+from sklearn.neighbors import KDTree
 from sklearn.utils.validation import check_array, validate_data
 
-from kfree.estimators._checks import check_finite
+from kfree.families import Array
+from kfree.models.checks import check_finite
+from kfree.rows.tree import Slices
 
 # Precision and memory order are kept; finiteness is checked below, with a message that says where.
 _AS_IT_IS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "order": None, "ensure_all_finite": False}
+# Rows in the last nodes of a kd-tree; smaller ones are made as they are needed.
+_LEAF = 32
 
 
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -32,3 +38,15 @@ def _settle(X: Any) -> Any:
             X = X.copy()
             X.sum_duplicates()
     return X
+
+
+def kd_slices(X: Array) -> Slices:
+    """The nodes of a kd-tree over one row for each content, in the order of their values: medians then do not hang on
+    copies or the order of rows."""
+    once, which, copies = np.unique(X, axis=0, return_inverse=True, return_counts=True)
+    _, order, nodes, _ = KDTree(once, leaf_size=_LEAF).get_arrays()
+    edges = np.concatenate([[0], np.cumsum(copies[order])])
+    start, stop = (edges[nodes[name]] for name in ("idx_start", "idx_end"))
+    place = np.empty(order.size, np.intp)
+    place[order] = np.arange(order.size)
+    return Slices(np.argsort(place[which.ravel()], kind="stable"), start, stop)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from kfree.estimators._checks import check_choice, check_flag, check_number
 from kfree.estimators._features import _ROWS, BinaryFeatures
 from kfree.estimators._sklearn import check_plain_table
-from kfree.inference.features.fit import Fitted, fit_priced
-from kfree.inference.features.path import Stepper, window_of
+from kfree.inference.features.restarts import Fitted, fit_priced
+from kfree.inference.features.stepwise import Stepper, window_of
+from kfree.models.checks import check_choice, check_flag, check_number
 from kfree.rows import set_span_threads
 
 

@@ -7,11 +7,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters
-from kfree.estimators._checks import check_choice, check_flag, check_number
-from kfree.estimators._model import Model, Problem, Start
 from kfree.estimators._sklearn import check_table
-from kfree.inference.fit import ALGORITHMS, SEARCHES, Fitted, Plan
+from kfree.inference.clusters.fit import ALGORITHMS, SEARCHES, Fitted, Plan
 from kfree.inference.loop import Budget
+from kfree.models.checks import check_choice, check_flag, check_number
+from kfree.models.clusters import Model, Problem, Start
 from kfree.rows import set_span_threads
 
 

@@ -7,15 +7,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters
-from kfree.estimators._checks import check_choice, check_number
-from kfree.estimators._groups import GroupIndex, check_groups
-from kfree.estimators._model import Problem
-from kfree.estimators._shared import Locals, SharedModel, SharedStart
 from kfree.estimators._sklearn import check_table
-from kfree.inference.groups import Groups, Lams, make_groups
-from kfree.inference.hdp import Fitted, Plan
-from kfree.inference.hdp_fit import fit
 from kfree.inference.loop import Budget
+from kfree.inference.shared.groups import Groups, Lams, make_groups
+from kfree.inference.shared.hdp_fit import fit
+from kfree.inference.shared.hdp_pass import Fitted, Plan
+from kfree.models.checks import check_choice, check_number
+from kfree.models.clusters import Problem
+from kfree.models.group_names import GroupIndex, check_groups
+from kfree.models.shared import Locals, SharedModel, SharedStart
 from kfree.rows import set_span_threads
 
 _SEARCHES = ("auto", "points", "full")

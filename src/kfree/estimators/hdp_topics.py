@@ -9,9 +9,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._checks import check_choice, check_number, check_verbose
 from kfree.estimators._endings import warn_unfinished
-from kfree.estimators._topics import (
+from kfree.estimators._sklearn import check_table
+from kfree.inference.loop import Budget, Info
+from kfree.inference.topics.coherence import npmi, rank_words
+from kfree.inference.topics.topic_search import Fitted
+from kfree.models.checks import check_choice, check_number, check_verbose
+from kfree.models.topics import (
     Known,
     Plan,
     Rules,
@@ -25,9 +29,6 @@ from kfree.estimators._topics import (
     presence,
     without_empty,
 )
-from kfree.inference.loop import Budget, Info
-from kfree.inference.topics.coherence import npmi, rank_words
-from kfree.inference.topics.search import Fitted
 from kfree.rows import Documents, set_span_threads
 
 # Top words of each topic of which the training documents are remembered, for ``coherence``.
@@ -360,7 +361,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return tags
 
     def _counts(self, X: Any, *, reset: bool) -> sp.csr_matrix:
-        return check_counts(self, X, reset=reset)
+        return check_counts(check_table(self, X, reset=reset))
 
     def _rng(self) -> np.random.Generator:
         if self.random_state is None:

@@ -1,8 +1,8 @@
 """KFeatures: rows as sums of some of K means."""
 
-from kfree.estimators._checks import check_choice, check_number
 from kfree.estimators._features import _ROWS, BinaryFeatures
-from kfree.inference.features.fit import fit_fixed
+from kfree.inference.features.restarts import fit_fixed
+from kfree.models.checks import check_choice, check_number
 from kfree.rows import set_span_threads
 
 

@@ -4,14 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfree.estimators._checks import as_numbers, check_number
-from kfree.estimators._model import Problem
 from kfree.estimators._sklearn import check_plain_table
 from kfree.families import Array
-from kfree.inference.assign import Centres
-from kfree.inference.init import farthest_first
+from kfree.inference.clusters.assign import Centres
+from kfree.inference.clusters.seeds import farthest_first
 from kfree.inference.loop import Budget
-from kfree.inference.path import envelope_windows, follow_path
+from kfree.inference.windows import envelope_windows, follow_path
+from kfree.models.checks import as_numbers, check_number
+from kfree.models.clusters import Problem
 from kfree.rows import set_span_threads
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from kfree.estimators._checks import check_choice, check_number
 from kfree.estimators._features import _ROWS, BinaryFeatures
-from kfree.inference.features.path import Stepper, choose_lam, grow_path, survey
+from kfree.inference.features.stepwise import Stepper, choose_lam, grow_path, survey
+from kfree.models.checks import check_choice, check_number
 from kfree.rows import set_span_threads
 
 

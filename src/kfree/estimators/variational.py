@@ -8,16 +8,16 @@ from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._accelerate import ACCELERATE, EXPAND, FINAL, Acceleration
-from kfree.estimators._checks import check_choice, check_number, check_verbose, check_weight
 from kfree.estimators._endings import warn_unfinished
-from kfree.estimators._mixture import Model, Problem, check_concentration
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._sklearn import check_table, kd_slices
 from kfree.families.conjugate import CONJUGATE
 from kfree.inference.loop import Budget, Info
+from kfree.inference.variational.greedy import Found, Plan, search
 from kfree.inference.variational.nodes import TreeNodes
 from kfree.inference.variational.partition import Partition
-from kfree.inference.variational.search import Found, Plan, search
+from kfree.models.acceleration import ACCELERATE, EXPAND, FINAL, Acceleration
+from kfree.models.checks import check_choice, check_number, check_verbose, check_weight
+from kfree.models.mixture import Model, Problem, check_concentration
 from kfree.rows import set_span_threads
 
 
@@ -189,7 +189,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
             problem = Problem.of(X, sample_weight, self.family, self.prior, weights)
             budget = Budget(self.max_time, self._reporter())
             acceleration = Acceleration(self.accelerate, self.expand, self.final, self.max_nodes)
-            partition = acceleration.partition(problem)
+            partition = acceleration.partition(problem, kd_slices)
             found = search(problem.setting, partition, self._plan(), budget)
             found = acceleration.finish(problem, partition, found, self._plan(), budget)
             weight = check_weight(sample_weight, X.shape[0])

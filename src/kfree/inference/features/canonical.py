@@ -3,7 +3,7 @@
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.features.model import Means
+from kfree.inference.features.allocation import Means
 
 
 def display_order(Z: Array, weight: Array) -> Array:

@@ -9,10 +9,10 @@ from scipy.special import xlogy
 
 from kfree.families import Array
 from kfree.families.conjugate import Linear, Weighted, Whitened
-from kfree.inference.variational.forms import Shares, whiten
+from kfree.inference.variational.expected_likelihood import Shares, whiten
 from kfree.inference.variational.gaussianity import negentropy
-from kfree.inference.variational.mixture import View
 from kfree.inference.variational.partition import Part, Ray
+from kfree.inference.variational.posterior import View
 from kfree.rows import Tied
 from kfree.rows.threads import in_order
 from kfree.rows.tree import LEAF, Tree

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.variational.mixture import View
+from kfree.inference.variational.posterior import View
 from kfree.rows import Tied
 
 

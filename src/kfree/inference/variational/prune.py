@@ -6,8 +6,8 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.families.conjugate import take
-from kfree.inference.variational.forms import soften
-from kfree.inference.variational.mixture import Mixture, Setting, arranged, best_mixture
+from kfree.inference.variational.expected_likelihood import soften
+from kfree.inference.variational.posterior import Mixture, Setting, arranged, best_mixture
 from kfree.inference.variational.sweep import Swept
 from kfree.rows import Tied
 

@@ -8,10 +8,10 @@ import scipy.sparse as sp
 from kfree.families import Array
 from kfree.families.conjugate import join, take
 from kfree.families.conjugate.full import FullGaussian
-from kfree.inference.variational import quick
-from kfree.inference.variational.forms import make_runner
-from kfree.inference.variational.mixture import EMPTY, Mixture, Setting, View, arranged
+from kfree.inference.variational import normal_wishart
+from kfree.inference.variational.expected_likelihood import make_runner
 from kfree.inference.variational.partition import Part, Partition, Ray
+from kfree.inference.variational.posterior import EMPTY, Mixture, Setting, View, arranged
 from kfree.inference.variational.sweep import Swept, members, soften_all, sums_of, sweep
 from kfree.kernels import kernels
 from kfree.rows import Tied
@@ -170,7 +170,7 @@ class _Parent(NamedTuple):
     def update(self, part: Tied, resp: Array, whole: float, updates: int = _UPDATES) -> _Children:
         """Coordinate updates of components that share the part, from responsibilities (K, R); given up if they are
         not on the way to cost less than the whole."""
-        if part.second is not None and quick.is_quick(self.setting.family, self.params):
+        if part.second is not None and normal_wishart.is_quick(self.setting.family, self.params):
             found = self._update_nodes(part, resp, whole, updates)
             if found is not None:
                 return found
@@ -179,14 +179,18 @@ class _Parent(NamedTuple):
     def _update_nodes(self, part: Tied, resp: Array, whole: float, updates: int) -> _Children | None:
         """The same, compiled; None if rounding was in the way."""
         prior, weights, (K, D) = self.setting.prior, self.setting.weights, (resp.shape[0], part.mean.shape[1])
-        found, mass, log_weight = quick.blank(K, D), np.empty(K), np.empty(K)
+        found, mass, log_weight = normal_wishart.blank(K, D), np.empty(K), np.empty(K)
         base, centre = part.base, np.repeat(self.params.mean, K, axis=0)
         cost = kernels().share_nodes(
             part.n, part.mean, part.second, resp.copy(), centre, self.others, prior.mean[0], prior.scale[0],
-            quick.constants(prior), np.array(weights), self.enough, whole + base, EMPTY, updates,
+            normal_wishart.constants(prior), np.array(weights), self.enough, whole + base, EMPTY, updates,
             *found, mass, log_weight,
         )  # fmt: skip
-        return None if np.isnan(cost) else _Children(quick.record(prior, mass, found), mass, log_weight, cost - base)
+        return (
+            None
+            if np.isnan(cost)
+            else _Children(normal_wishart.record(prior, mass, found), mass, log_weight, cost - base)
+        )
 
     def _update(self, part: Tied, resp: Array, whole: float, updates: int) -> _Children:
         K, best, setting = resp.shape[0], None, self.setting

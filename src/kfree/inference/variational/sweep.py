@@ -6,7 +6,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.families.conjugate import Form, Sums
-from kfree.inference.variational.forms import Runner, Shares, make_runner
+from kfree.inference.variational.expected_likelihood import Runner, Shares, make_runner
 from kfree.rows import Tied
 
 

@@ -1,0 +1,1 @@
+"""Hard clusters: DP-means, its algorithms and searches."""

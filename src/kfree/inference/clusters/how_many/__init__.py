@@ -1,0 +1,1 @@
+"""How many clusters: the price from the data."""

@@ -1,0 +1,283 @@
+"""Moves of whole clusters: clear splits and paying merges, all clusters at once."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Affine, Array
+from kfree.inference.clusters.assign import Centres, own_cost
+from kfree.inference.clusters.cuts import (
+    VALLEY,
+    SplitRule,
+    can_tell,
+    clarities,
+    distinct_rows,
+    dithered,
+    halve,
+    valleys,
+)
+from kfree.inference.clusters.table import Memory, Table
+from kfree.inference.content import mix
+from kfree.rows.threads import in_order
+
+#: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
+STRAYS = 0.02
+#: Two clusters with no valley between them are halves of one, unless they share more than this of the variance; and how
+#: many of a cluster's closest ones may be its other half.
+HALVES, CLOSEST = 0.8, 3
+#: The share below which they are halves where there is no telling a valley: 0.64 for a Gaussian.
+UNTOLD = 0.68
+#: Distinct rows of each that are looked at; first a few, which tell if the share is above this.
+FEW, MANY, APART = 64, 512, 0.9
+#: Others that a cluster may be merged with: its closest ones, and none that this many times lam puts out of reach.
+NEIGHBOURS, FAR = 8, 10.0
+#: Times lam below which a rise that is only roughly known is looked at again.
+ROUGH = 1.5
+
+# Entries of a temporary when pairs of clusters are compared.
+_ENTRIES = 100_000
+
+
+class Tried(NamedTuple):
+    """Clusters of a table that were not split: the same rows need not be tried again."""
+
+    gain: dict[int, float]  # by fingerprint: what their split would have gained
+    side: Array  # (n,) int8, and where it would have put their rows
+    whole: set[int]  # fingerprints of those that more rows would not split either
+
+
+def nothing_tried(n: int) -> Tried:
+    """What is known before the first try."""
+    return Tried({}, np.zeros(n, np.int8), set())
+
+
+def fingerprints(table: Table, labels: Array, K: int) -> Array:
+    """A hash of the rows of each cluster, whatever their order: equal fingerprints, equal clusters."""
+    prints = np.zeros(K, np.uint64)
+    np.add.at(prints, labels, mix(table.hashes + np.uint64(1)))
+    return prints
+
+
+def paying_merges(
+    table: Table, centres: Centres, memory: Memory, lam: float, *, strays: float
+) -> list[tuple[int, int]]:
+    """Pairs of clusters whose union raises the costs by less than lam, cheapest first, each cluster once."""
+    K = centres.mean.shape[0]
+    if K < 2 or not np.isfinite(lam):  # without a price there is nothing to save
+        return []
+    total, mass = table.rows.sums(memory.labels, K)
+    pairs = close_pairs(table, total, mass, most=FAR * lam)
+    if table.geometry.family.entropic:
+        pairs = pairs[_rough_rises(table, total, mass, pairs) < ROUGH * lam]
+    rises = _rises(table, total, mass, pairs)
+    pairs, rises = pairs[rises < lam], rises[rises < lam]
+    fits = _strays(table, memory.labels, total, mass, lam, pairs) <= strays * mass[pairs].min(axis=1)
+    return _disjoint(pairs[fits], rises[fits])
+
+
+def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> tuple[Centres, int]:
+    """Join clusters that are halves of one, whatever it costs: growth may have opened two where one was wanted.
+
+    The objective rises, so this is for samples only. Labels follow. Returns the centres and how many pairs were joined.
+    """
+    K = centres.mean.shape[0]
+    total, mass = table.rows.sums(memory.labels, K)
+    if K < 2:
+        return centres, 0
+    pairs = close_pairs(table, total, mass, CLOSEST)
+    pairs = _halves_of_one(table, centres, memory.labels, pairs)
+    pairs = pairs[_strays(table, memory.labels, total, mass, lam, pairs) <= STRAYS * mass[pairs].min(axis=1)]
+    merges = _disjoint(pairs, _rises(table, total, mass, pairs))
+    if not merges:
+        return centres, 0
+    return relabelled(table, memory, _targets(K, merges)[memory.labels], K), len(merges)
+
+
+def _disjoint(pairs: Array, rises: Array) -> list[tuple[int, int]]:
+    """Pairs to be merged, cheapest first, each cluster once."""
+    used: set[int] = set()
+    merges: list[tuple[int, int]] = []
+    for a, b in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], rises))].tolist():
+        if a not in used and b not in used:
+            merges.append((a, b))
+            used |= {a, b}
+    return merges
+
+
+def _by_label(labels: Array, K: int) -> Array:
+    """The order of labels below K; equal ones stay as they are."""
+    short = K < 2**15  # such numbers are sorted by their digits, which is quick
+    return np.argsort(labels.astype(np.int16) if short else labels, kind="stable")
+
+
+def _each_row_of(clusters: Array, rows: Array, labels: Array, K: int) -> Iterator[tuple[Array, Array]]:
+    """For a list of clusters, places in the list and those of some labelled rows that are of the cluster there; not too
+    many at a time."""
+    order = _by_label(labels, K)
+    edges = np.searchsorted(labels[order], np.arange(K + 1))
+    size = edges[clusters + 1] - edges[clusters]
+    piece = np.cumsum(size) // _ENTRIES
+    for number in np.unique(piece):
+        some = np.flatnonzero(piece == number)
+        place = np.repeat(some, size[some])
+        offset = np.arange(place.size) - np.repeat(np.cumsum(size[some]) - size[some], size[some])
+        yield place, rows[order[edges[clusters[place]] + offset]]
+
+
+def _strays(table: Table, labels: Array, total: Array, mass: Array, lam: float, pairs: Array) -> Array:
+    """For each pair of clusters the weight of the lighter one's rows that lie beyond lam of the joint centre."""
+    if not len(pairs):
+        return np.zeros(0)
+    a, b = pairs.T
+    joint = Centres(table.geometry, table.geometry.centre(total[a] + total[b], mass[a] + mass[b]))
+    lost = np.zeros(len(pairs))
+    for pair, rows in _each_row_of(np.where(mass[a] < mass[b], a, b), np.arange(table.n), labels, mass.size):
+        beyond = table.excess(own_cost(table, rows, joint, pair.astype(np.int32)), lam, rows) > 0
+        lost += np.bincount(pair[beyond], table.rows.weights(rows[beyond]), len(pairs))
+    return lost
+
+
+def _halves_of_one(table: Table, centres: Centres, labels: Array, pairs: Array) -> Array:
+    """Those of the pairs of clusters that are halves of one."""
+    K = centres.mean.shape[0]
+    rows = distinct_rows(table)
+    rows = rows[_by_label(labels[rows], K)]
+    rank = np.arange(rows.size) - np.searchsorted(labels[rows], np.arange(K))[labels[rows]]
+    which, value = _contrasts(table, centres, labels, pairs, rows[rank < FEW])
+    pairs = pairs[clarities(which, value, len(pairs)) < APART]  # most are far apart, and a few rows tell
+    rows = rows[rank < MANY]
+    which, value = _contrasts(table, centres, labels, pairs, rows)
+    share = clarities(which, value, len(pairs))
+    if not can_tell(table):
+        return pairs[share < UNTOLD]
+    pairs, share = pairs[share < HALVES], share[share < HALVES]
+    rows = rows[np.isin(labels[rows], pairs)]
+    pair, place = _places(pairs, rows, labels, K)
+    a, b, affine = *pairs.T, centres.affine
+    along = Affine(affine.coef[b] - affine.coef[a], affine.offset[b] - affine.offset[a], affine.size)
+    smooth = dithered(table, rows).own(place, pair.astype(np.int32), along)
+    valley = valleys(pair, smooth, np.ones(len(pairs), bool))
+    return pairs[np.where(np.isnan(valley), share < UNTOLD, valley > VALLEY)]
+
+
+def _places(pairs: Array, rows: Array, labels: Array, K: int) -> tuple[Array, Array]:
+    """For those of some rows that are of a cluster of a pair: which pair, and the place of the row in the list."""
+    parts = [(side // 2, place) for side, place in _each_row_of(pairs.ravel(), np.arange(rows.size), labels[rows], K)]
+    none = np.empty(0, np.intp)
+    pair, place = (np.concatenate(part) for part in zip(*parts)) if parts else (none, none)
+    return pair, place
+
+
+def _contrasts(table: Table, centres: Centres, labels: Array, pairs: Array, rows: Array) -> tuple[Array, Array]:
+    """For those of some rows that are of a cluster of a pair a, b: which pair, and D(x, b) - D(x, a)."""
+    ends, others = pairs.ravel(), pairs[:, ::-1].ravel()
+    which, value = [np.empty(0, np.intp)], [np.empty(0)]
+    for side, mine in _each_row_of(ends, rows, labels[rows], centres.mean.shape[0]):
+        with np.errstate(invalid="ignore"):
+            gap = own_cost(table, mine, centres, others[side].astype(np.int32))
+            gap -= own_cost(table, mine, centres, ends[side].astype(np.int32))
+        gap = np.where(np.isfinite(gap), gap, np.finfo(float).max ** 0.25)
+        which.append(side // 2)
+        value.append(gap * np.where(side % 2, -1.0, 1.0))
+    return np.concatenate(which), np.concatenate(value)
+
+
+def _rises(table: Table, total: Array, mass: Array, pairs: Array) -> Array:
+    """What the union of each pair of clusters would raise the costs by."""
+    return _by_pieces(lambda a, b: table.geometry.join_cost(total[a], mass[a], total[b], mass[b]), total, pairs)
+
+
+def _rough_rises(table: Table, total: Array, mass: Array, pairs: Array) -> Array:
+    """The same as a difference of costs: few logarithms, but where costs are large digits are lost."""
+    cost, alone = table.geometry.cluster_cost, np.zeros(mass.size)
+    used = np.unique(pairs)
+    alone[used] = cost(total[used], mass[used])
+    joint = _by_pieces(lambda a, b: cost(total[a] + total[b], mass[a] + mass[b]), total, pairs)
+    return joint - alone[pairs].sum(axis=1)
+
+
+def _by_pieces(function: Callable[[Array, Array], Array], total: Array, pairs: Array) -> Array:
+    """A function of pairs of clusters, not too many at a time."""
+    step = max(1, _ENTRIES // total.shape[1])
+    pieces = [pairs[start : start + step] for start in range(0, max(1, len(pairs)), step)]
+    return np.concatenate(list(in_order(lambda some: function(*some.T), pieces)))
+
+
+def close_pairs(table: Table, total: Array, mass: Array, count: int = NEIGHBOURS, most: float = np.inf) -> Array:
+    """Pairs of close clusters, the lower number first.
+
+    For each cluster the few others that W_a W_b / (W_a + W_b) times the lesser divergence, at most ``most``, puts
+    closest: it is the rise itself for squared distances, and one product for all pairs.
+    """
+    held = np.flatnonzero(mass > 0)
+    mean, weight = table.geometry.centre(total[held], mass[held]), mass[held]
+    affine, base = table.geometry.affine(mean), table.geometry.from_anchor(mean)
+    found = []
+    for start in range(0, held.size, 64):
+        some = np.arange(start, min(start + 64, held.size))
+        to_others = base[some, None] + affine.offset - mean[some] @ affine.coef.T
+        from_others = base + affine.offset[some, None] - affine.coef[some] @ mean.T
+        score = np.minimum(to_others, from_others) / (1 / weight[some, None] + 1 / weight)
+        score[some - start, some] = np.inf
+        nearest = np.argsort(score, axis=1, kind="stable")[:, : min(count, held.size - 1)]
+        pairs = np.stack([np.repeat(some, nearest.shape[1]), nearest.ravel()], axis=1)
+        found.append(pairs[np.take_along_axis(score, nearest, axis=1).ravel() <= most])
+    return held[np.unique(np.sort(np.concatenate(found), axis=1), axis=0)]
+
+
+def apply_moves(
+    table: Table,
+    centres: Centres,
+    memory: Memory,
+    lam: float,
+    rule: SplitRule,
+    *,
+    strays: float = STRAYS,
+    most_splits: float = np.inf,
+    tried: Tried | None = None,
+) -> tuple[Centres, int]:
+    """One round of splits and merges on disjoint clusters; labels follow. Returns the centres and how many moved.
+
+    Each move lowers the objective by |gain - lam|. ``tried`` is kept between calls with the same table and rule.
+    """
+    K = centres.mean.shape[0]
+    prints = fingerprints(table, memory.labels, K).tolist()
+    wanted = np.array([tried is None or print not in tried.gain for print in prints], bool)
+    halves = halve(table, K, memory, rule, wanted)
+    margin = 1e-10 * (lam + halves.gain)
+    split = np.flatnonzero((halves.gain > lam + margin) & halves.clear(rule))
+    split = split[np.argsort(-halves.gain[split], kind="stable")][: int(max(0, min(most_splits, split.size)))]
+    if tried is not None:
+        np.copyto(tried.side, halves.side, where=wanted[memory.labels])
+        wanted[split] = False
+        tried.gain.update((prints[k], float(halves.gain[k])) for k in np.flatnonzero(wanted))
+        tried.whole.update(prints[k] for k in np.flatnonzero(wanted & halves.whole))
+    merges = paying_merges(table, centres, memory, lam, strays=strays)
+    merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
+    if not split.size and not merges:
+        return centres, 0
+    new = np.full(K, -1)
+    new[split] = K + np.arange(split.size)
+    away = halves.side & (new[memory.labels] >= 0)
+    labels = np.where(away, new[memory.labels], _targets(K, merges)[memory.labels])
+    return relabelled(table, memory, labels, K + split.size), split.size + len(merges)
+
+
+def _targets(K: int, merges: list[tuple[int, int]]) -> Array:
+    """For each cluster the one that its rows are in after the merges."""
+    target = np.arange(K)
+    for keep, gone in merges:
+        target[gone] = keep
+    return target
+
+
+def relabelled(table: Table, memory: Memory, labels: Array, K: int) -> Centres:
+    """Give the rows new labels below K, drop clusters without weight, and return the centres."""
+    total, mass = table.rows.sums(labels.astype(np.int32), K)
+    held = np.flatnonzero(mass > 0)
+    remap = np.zeros(mass.size, np.int32)
+    remap[held] = np.arange(held.size)
+    memory.labels[:] = remap[labels]
+    memory.low[:] = -np.inf
+    return Centres(table.geometry, table.geometry.centre(total[held], mass[held]))

@@ -1,0 +1,1 @@
+"""Clusters shared by groups of rows: the hard HDP."""

@@ -1,0 +1,91 @@
+"""``lam_local="auto"`` and ``lam_global="auto"``: both from the price of a cluster of the pooled rows.
+
+``choose_lam`` finds a price for which the number of clusters of all rows stays best over the widest range. A cluster
+is worth about that price to the groups that hold it, together; so each of them may pay the price divided by their
+number. How many hold a cluster depends on what that costs, so the two are found together. What the groups do not pay
+twice is paid once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.inference.clusters.assign import Centres, assign
+from kfree.inference.clusters.how_many.choose import AutoLam, choose_lam
+from kfree.inference.clusters.moves import close_pairs
+from kfree.inference.clusters.table import Table, make_memory
+from kfree.inference.loop import Budget
+from kfree.inference.shared.groups import Groups, Lams, group_rows, held_by_both, held_of_labels
+from kfree.inference.shared.hdp_search import regroup, state_of
+
+#: Least share of the price of a cluster that is paid once: below it groups would rather not share.
+LEAST_SHARE = 0.5
+#: Rounds in which lam_local and the number of local clusters are fitted to each other, and when they fit.
+ROUNDS, ENOUGH = 8, 1.02
+#: Rows of whole groups on which local clusters are counted.
+MOST_ROWS = 200_000
+
+
+class AutoLams(NamedTuple):
+    """Penalties chosen from the data, and the clustering of the pooled rows they come from."""
+
+    lams: Lams
+    pooled: AutoLam
+    labels: Array  # (n,) nearest of the pooled centres
+
+
+def choose_lams(table: Table, groups: Groups, local: float | None, top: float | None, budget: Budget) -> AutoLams:
+    """The penalties that are not given."""
+    pooled = choose_lam(table, budget)
+    memory = make_memory(table.n)
+    sums = assign(table, Centres(table.geometry, pooled.mean), memory)
+    labels = np.full(table.n, -1, np.int32)
+    labels[groups.rows] = memory.labels[groups.rows]
+    K = int((sums.mass > 0).sum())
+    if local is None:
+        local = _share_of_a_group(table, groups, labels, pooled.lam * K, budget)
+    if top is None:
+        both = _groups_of_neighbours(table, groups, labels, sums.total, sums.mass)
+        top = float(np.clip(pooled.lam - local * both, LEAST_SHARE * pooled.lam, pooled.lam))
+    return AutoLams(Lams(local, top), pooled, labels)
+
+
+def _share_of_a_group(table: Table, groups: Groups, labels: Array, price: float, budget: Budget) -> float:
+    """The lam_local that all local clusters together pay the price of all global ones with, at that lam_local.
+
+    Few local clusters make it large, and a large one makes them few: it rises from where every group holds what is
+    nearest to any of its rows to the first value that fits.
+    """
+    some = _some_groups(groups)
+    part = np.full(table.n, -1, np.int32)
+    part[some.rows] = labels[some.rows]
+    state = state_of(table, some, part, np.random.default_rng(0))
+    price *= table.rows.weights(some.rows).sum() / table.rows.total_weight()
+    local = price / state.held.member.size
+    for _ in range(ROUNDS):
+        if budget.spent:
+            break
+        state = regroup(table, some, state, Lams(local, np.inf))
+        before, local = local, max(local, price / state.held.member.size)
+        if local <= ENOUGH * before:
+            break
+    return float(local)
+
+
+def _some_groups(groups: Groups) -> Groups:
+    """Every so-maniest group of a large table."""
+    step = groups.rows.size // MOST_ROWS + 1
+    if step == 1:
+        return groups
+    chosen = groups.code[groups.rows] % step == 0
+    return group_rows(groups.code, groups.rows[chosen], groups.n_groups) if chosen.any() else groups
+
+
+def _groups_of_neighbours(table: Table, groups: Groups, labels: Array, total: Array, mass: Array) -> float:
+    """In how many groups two clusters next to each other meet, on average."""
+    if (mass > 0).sum() < 2:
+        return 0.0
+    held = held_of_labels(groups, labels, mass.size)
+    a, b = close_pairs(table, total, mass, 1).T
+    return float(held_by_both(held, groups.n_groups, mass.size, a, b).mean())

@@ -1,0 +1,122 @@
+"""The variational posterior of a mixture, its free energy, and its update."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+from kfree.families import Array
+from kfree.families.conjugate import Conjugate, Form, Sums, join, take
+from kfree.inference.variational import normal_wishart
+from kfree.inference.variational.expected_likelihood import Runner, Shares, make_runner
+from kfree.inference.variational.sweep import Swept, evidence, log_joint, soften_all, sweep
+from kfree.rows import Tied
+from kfree.structures import StickBreaking, by_size
+
+#: Components with less weight are dropped, which changes the free energy by no more than rounding.
+EMPTY = 1e-10
+
+
+class Setting(NamedTuple):
+    """What does not change in a fit."""
+
+    family: Conjugate
+    prior: Any  # record of one component
+    weights: StickBreaking
+
+    def posterior(self, sums: Sums) -> Any:
+        """The best parameters of components for sums of statistics."""
+        found = normal_wishart.posterior(self.prior, sums) if normal_wishart.is_quick(self.family, self.prior) else None
+        return self.family.posterior(self.prior, sums) if found is None else found
+
+    def form(self, params: Any) -> Form:
+        """Expected log-likelihoods under components."""
+        return normal_wishart.form(params) if normal_wishart.is_quick(self.family, params) else self.family.form(params)
+
+    def divergence(self, params: Any) -> Array:
+        """KL of components from the prior."""
+        if normal_wishart.is_quick(self.family, params):
+            return normal_wishart.divergence(params, self.prior)
+        return self.family.divergence(params, self.prior)
+
+
+@dataclass(frozen=True)
+class View:
+    """Parameters as rows see them: the T components and, last, the infinitely many others together."""
+
+    form: Form
+    log_weight: Array  # (T + 1,)
+    divergence: float  # KL of all sticks and parameters from their priors
+    _runners: dict[bool, Runner] = field(default_factory=dict, repr=False)
+
+    def runner(self, tied: Tied) -> Runner:
+        """The form, made ready for single rows or for nodes: once, as many tables are seen under the same view."""
+        single = tied.second is None
+        if single not in self._runners:
+            self._runners[single] = make_runner(self.form, self.log_weight.size - 1, tied)
+        return self._runners[single]
+
+    def scores(self, tied: Tied) -> Array:
+        """W of tied rows without log h, (R, T + 1)."""
+        return log_joint(tied, self.runner(tied), self.log_weight)
+
+    def shares(self, tied: Tied) -> Shares:
+        """Responsibilities (T + 1, R) of tied rows, and logs of the sums they are shares of, without log h."""
+        return soften_all(tied, self.runner(tied), self.log_weight)
+
+
+class Mixture(NamedTuple):
+    """q(v) and q(eta) of the T components that have left the prior."""
+
+    params: Any  # record of T components
+    sticks: Array  # (T, 2)
+
+    @property
+    def size(self) -> int:
+        """T."""
+        return int(self.sticks.shape[0])
+
+    def view(self, setting: Setting) -> View:
+        """Expected log-likelihoods and log-weights."""
+        family, prior, weights = setting
+        if normal_wishart.is_quick(family, self.params):
+            return View(*normal_wishart.view(self.params, prior, self.sticks, np.array(weights)))
+        cost = weights.divergence(self.sticks) + float(family.divergence(self.params, prior).sum())
+        return View(family.form(join([self.params, prior])), weights.expected_log(self.sticks), cost)
+
+    def sweep(self, setting: Setting, tied: Tied, view: View | None = None) -> tuple[Swept, float]:
+        """Sums under the best responsibilities, and the free energy."""
+        view = self.view(setting) if view is None else view
+        swept = sweep(tied, view.runner(tied), view.log_weight)
+        return swept, view.divergence - swept.evidence
+
+    def free_energy(self, setting: Setting, tied: Tied) -> float:
+        """F of these parameters with the best responsibilities."""
+        view = self.view(setting)
+        return view.divergence - evidence(tied, view.runner(tied), view.log_weight)
+
+    def free_energy_at(self, setting: Setting, tied: Tied, resp: Array) -> float:
+        """F of these parameters with given responsibilities (R, T + 1), the last the tail's."""
+        view = self.view(setting)
+        gap = xlogy(resp, resp) - resp * (view.scores(tied) + tied.log_h[:, None])
+        return view.divergence + float(tied.n @ gap.sum(axis=1))
+
+
+def best_mixture(setting: Setting, swept: Swept) -> tuple[Mixture, Array]:
+    """The best parameters for sums of statistics, largest component first; and which component came from which."""
+    order = by_size(swept.sums.mass)
+    order = order[swept.sums.mass[order] > EMPTY]
+    if not order.size:  # all weight is in the tail: one component at its prior is as good as none
+        order = np.zeros(1, np.intp)
+    mass, first, second, about = swept.sums
+    sums = Sums(mass[order], first[order], None if second is None else second[order], about[order])
+    lost = float(swept.sums.mass.sum() - sums.mass.sum())
+    sticks = setting.weights.posterior(np.append(sums.mass, swept.tail + max(lost, 0.0)))
+    return Mixture(setting.posterior(sums), sticks), order
+
+
+def arranged(setting: Setting, params: Any, sizes: Array, tail: float) -> tuple[Mixture, Array]:
+    """A mixture of given components with the best sticks for their sizes, largest first; and the order."""
+    order = by_size(sizes)
+    return Mixture(take(params, order), setting.weights.posterior(np.append(sizes[order], tail))), order

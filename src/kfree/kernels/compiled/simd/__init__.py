@@ -1,0 +1,1 @@
+"""What the compiled kernels are built of, spelled out in LLVM vectors."""

@@ -1,0 +1,1 @@
+"""Kernels that read, sum and part rows."""

@@ -1,0 +1,1 @@
+"""A problem bound to data, and a fitted model that can be asked; no scikit-learn."""

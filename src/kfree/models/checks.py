@@ -1,0 +1,338 @@
+"""The door: everything a user passes is checked here, once; below it, code trusts its input."""
+
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import norm as sparse_norm
+
+from kfree.families import KL, LARGEST, Array, Family, Geometry, Separable, Summary, make_family
+from kfree.inference.clusters.table import Table
+from kfree.rows import CsrRows, DenseRows, Rows
+
+WEIGHTINGS = ("none", "length", "relative")
+_NONE = np.empty(0)
+# Squared distances that are numbers of full precision; and those whose squares are, which the choice of lam needs.
+_REACH, _REACH_OF_AUTO = (1e-300, 1e303), (1e-140, 1e140)
+
+
+class Prepared(NamedTuple):
+    """Rows ready for a fit, and what is needed to prepare others in the same way."""
+
+    rows: Rows
+    family: Family
+    shift: Array  # (p,) subtracted from every row
+    unit: float  # length of a row that weighs 1 with relative weighting, 0 if lengths do not matter
+    once: Array  # (n,) weight of one copy of each row, or (0,) for ones: an integer sample_weight is so many copies
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...], *others: str) -> str:
+    """A parameter that is one of a few names; ``others`` are allowed too, but are not names."""
+    known = ", ".join([*map(repr, choices), *others])
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {known}, got {type(value).__name__}.")
+    if value not in choices:
+        raise ValueError(f"Unknown {name} {value!r}. Choose one of {known}.")
+    return value
+
+
+def check_number(
+    name: str, value: Any, *, above: float = -np.inf, least: float = -np.inf, integer: bool = False, hint: str = ""
+) -> None:
+    """A real (or integer) parameter in a range; NaN is never in it."""
+    if not isinstance(value, Integral if integer else Real) or isinstance(value, bool):
+        wanted = "an integer" if integer else "a number"
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__} {value!r}. {hint}".rstrip())
+    if not (float(value) > above and float(value) >= least):
+        bound = f"> {above:g}" if above > -np.inf else f">= {least:g}"
+        raise ValueError(f"{name} must be {bound}, got {value!r}. {hint}".rstrip())
+
+
+def check_verbose(value: Any) -> int:
+    """How much is printed: False or 0 nothing."""
+    if isinstance(value, bool | np.bool_):
+        return int(value)
+    check_number("verbose", value, least=0, integer=True, hint="0 is silent.")
+    return int(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """A parameter that is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {type(value).__name__} {value!r}.")
+    return bool(value)
+
+
+def check_finite(X: Any) -> None:
+    """No NaN, no infinity; the message says how many and where the first one is."""
+    values = X.data if sp.issparse(X) else X
+    if values.dtype.kind not in "fc":
+        return
+    bad_rows, bad, first = 0, 0, None
+    for start in range(0, X.shape[0], 65536):
+        part = X[start : start + 65536]
+        with np.errstate(over="ignore"):
+            total = part.sum(dtype=np.float64)
+        if np.isfinite(total):
+            continue
+        entries = part.tocoo() if sp.issparse(part) else part
+        wrong = ~np.isfinite(entries.data if sp.issparse(part) else entries)
+        if not wrong.any():
+            continue  # the sum overflowed, the entries did not
+        at = np.stack([entries.row[wrong], entries.col[wrong]], axis=1) if sp.issparse(part) else np.argwhere(wrong)
+        at = at[np.lexsort((at[:, 1], at[:, 0]))]
+        bad_rows, bad = bad_rows + np.unique(at[:, 0]).size, bad + len(at)
+        first = first if first is not None else (start + int(at[0, 0]), int(at[0, 1]))
+    if first is not None:
+        value = float(X[first])
+        kind = "NaN" if np.isnan(value) else "infinity (inf)"
+        raise ValueError(
+            f"Input X contains {kind}: X[{first[0]}, {first[1]}] = {value:g}, and {bad} such entries (NaN or inf) in "
+            f"{bad_rows} rows. Drop those rows or impute them, for instance with sklearn.impute.SimpleImputer."
+        )
+
+
+def check_domain(X: Any, family: Any, what: str = "divergence", name: str = "X") -> None:
+    """Every entry in the family's domain; the message names the first that is not, and what to do about data."""
+    if family.lower == -np.inf and family.upper == np.inf:
+        return
+    bad, first = 0, None
+    for start in range(0, X.shape[0], 65536):
+        part = X[start : start + 65536]
+        values = part.data if sp.issparse(part) else part
+        implicit = sp.issparse(part) and part.nnz < part.shape[0] * part.shape[1]
+        ends = ([values.min(), values.max()] if values.size else []) + ([0] if implicit else [])
+        least, largest = min(ends, default=0), max(ends, default=0)
+        below = least <= family.lower if family.lower_open else least < family.lower
+        if not below and largest <= family.upper:
+            continue
+        dense = part.toarray() if sp.issparse(part) else part
+        wrong = (dense <= family.lower) if family.lower_open else (dense < family.lower)
+        at = np.argwhere(wrong | (dense > family.upper))
+        bad += len(at)
+        first = first if first is not None else (start + int(at[0, 0]), int(at[0, 1]))
+    if first is not None:
+        sign = ">" if family.lower_open else ">="
+        domain = f"entries {sign} {family.lower:g}" + (f" and <= {family.upper:g}" if family.upper < np.inf else "")
+        more = f", and {bad - 1} more entries" if bad > 1 else ""
+        negative = "Negative values in data: " if name == "X" and float(X[first]) < 0 <= family.lower else ""
+        advice = family.advice if name == "X" else f"Pass {name} within this domain."
+        raise ValueError(
+            f"{negative}{what}={label_of(family)} needs {domain}, but {name}[{first[0]}, {first[1]}] = "
+            f"{float(X[first]):g}{more}. {advice}"
+        )
+
+
+def label_of(family: Any) -> str:
+    """How a family is named in messages."""
+    return repr(family.name) if family.name else type(family).__name__
+
+
+def as_numbers(name: str, value: Any) -> Array:
+    """A parameter as an array of float64."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind != "c":
+            return np.ascontiguousarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, got {value!r:.80}.") from None
+    raise ValueError(f"{name} must hold real numbers, got complex ones.")
+
+
+def check_entries(name: str, values: Array) -> None:
+    """A parameter without NaN or infinity; the message says where the first one is."""
+    wrong = np.argwhere(~np.isfinite(values))
+    if len(wrong):
+        place = ", ".join(map(str, wrong[0]))
+        raise ValueError(
+            f"{name} must be finite, but {name}[{place}] = {values[tuple(wrong[0])]:g} and {len(wrong)} of "
+            f"{values.size} entries are NaN or infinite."
+        )
+
+
+def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
+    """Rows that differ by so much, or so little, that their divergences leave the range of floats are an error."""
+    least, most = _REACH_OF_AUTO if auto else _REACH
+    active = table.rows.weight > 0 if table.rows.weight.size else True
+    reach = float(table.base.max(initial=0.0, where=active))
+    if np.isnan(reach):
+        raise ValueError(
+            f"divergence={label_of(family)} gives NaN for these rows. Look at its phi and natural: both must be finite "
+            "wherever its domain (lower, upper) allows."
+        )
+    if not family.translates:
+        least, most = -np.inf, LARGEST if family.lower > -np.inf else np.inf
+    if reach and not least < reach < most:
+        who = "lam='auto' can choose from" if auto else "can be computed with"
+        raise ValueError(
+            f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}: more, or less, than {who}. "
+            "Rescale the data, for instance by its largest entry."
+        )
+
+
+def check_weight(sample_weight: Any, n: int) -> Array:
+    """Weights as float64, or an empty array where there are none."""
+    if sample_weight is None:
+        return _NONE
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, float(sample_weight))
+    weight = as_numbers("sample_weight", sample_weight)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weight.shape}, but X has {n} rows. Pass one weight for each row.")
+    if not np.isfinite(weight).all():
+        i = int(np.flatnonzero(~np.isfinite(weight))[0])
+        raise ValueError(f"sample_weight must be finite, but sample_weight[{i}] = {weight[i]:g}.")
+    if (weight < 0).any():
+        i = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(
+            f"sample_weight must be >= 0, but sample_weight[{i}] = {weight[i]:g} and {int((weight < 0).sum())} are "
+            "negative in all. Set them to 0 to leave rows out."
+        )
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise ValueError("The sum of sample_weight overflows. Divide the weights by their largest.")
+    if total == 0:
+        raise ValueError("sample_weight is zero for every row: there is nothing to fit. Give some row a weight.")
+    return weight
+
+
+def row_scale(X: Any, family: Family, name: str = "X") -> tuple[Array, Array]:
+    """Factors that normalise the rows and the row totals; rows that cannot be normalised are an error."""
+    if family.normalise is None:
+        return _NONE, _NONE
+    size = np.empty(X.shape[0])
+    for start in range(0, X.shape[0], 65536):
+        part = X[start : start + 65536]
+        if family.normalise == "sum":
+            size[start : start + 65536] = np.asarray(part.sum(axis=1, dtype=np.float64)).ravel()
+        elif sp.issparse(part):
+            size[start : start + 65536] = sparse_norm(part.astype(np.float64), axis=1)
+        else:
+            size[start : start + 65536] = np.linalg.norm(np.asarray(part, dtype=np.float64), axis=1)
+    with np.errstate(divide="ignore"):
+        unusable = np.flatnonzero((size != 0) & ~(np.isfinite(size) & np.isfinite(1.0 / size)))
+    if unusable.size:
+        i = int(unusable[0])
+        raise ValueError(
+            f"divergence={label_of(family)} cannot scale {unusable.size} of {X.shape[0]} rows: the entries of row {i} "
+            "are too large or too small for a sum of theirs. Rescale the data."
+        )
+    empty = np.flatnonzero(size == 0)
+    if empty.size:
+        some = ", ".join(map(str, empty[:5])) + (", ..." if empty.size > 5 else "")
+        raise ValueError(
+            f"divergence={label_of(family)} cannot use rows that are all zero, but {empty.size} of {X.shape[0]} are "
+            f"(rows {some}{'' if name == 'X' else ' of ' + name}). Drop them before the fit."
+        )
+    return 1.0 / size, size
+
+
+def weighted_mean(X: Any, weight: Array, scale: Array) -> Array:
+    """Weighted mean of the (scaled) rows."""
+    if sp.issparse(X):
+        total, mass = CsrRows(X, weight=weight, scale=scale).whole
+    else:
+        total, mass = DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1])).whole
+    return total[0] / mass[0]
+
+
+def summarise(X: Any, weight: Array, mean: Array) -> Summary:
+    """What families may adapt to."""
+    active = X[weight > 0] if weight.size and (weight == 0).any() else X
+    values = active.data if sp.issparse(active) else active
+    largest = float(values.max()) if values.size else 0.0
+
+    def covariance() -> Array:
+        w = weight if weight.size else np.ones(X.shape[0])
+        total = np.zeros((X.shape[1], X.shape[1]))
+        for start in range(0, X.shape[0], 65536):
+            part = X[start : start + 65536]
+            gap = (part.toarray() if sp.issparse(part) else np.asarray(part, dtype=np.float64)) - mean
+            total += (gap * w[start : start + 65536, None]).T @ gap
+        return total / w.sum()
+
+    return Summary(mean, largest, covariance)
+
+
+def check_family(divergence: Any, X: Any) -> Family:
+    """The family asked for, if it can measure these rows."""
+    family = make_family(divergence)
+    if sp.issparse(X) and not works_on_sparse(family):
+        separable = isinstance(family, Separable)
+        reason = "zeros lie outside its domain" if separable else "it is not a sum over columns"
+        remedy = "Use divergence='poisson'" if separable else "Pass X.toarray(), or use divergence='sqeuclidean'"
+        raise TypeError(f"divergence={label_of(family)} does not work on sparse rows because {reason}. {remedy}.")
+    return family
+
+
+def works_on_sparse(family: Family) -> bool:
+    """True if rows may be sparse: the divergence is a sum over columns and zero is in its domain."""
+    return isinstance(family, Separable) and not (family.lower_open and family.lower >= 0)
+
+
+def make_rows(
+    X: Any, family: Family, weight: Array, shift: Array | None, *, weighting: str = "none", unit: float = 0.0
+) -> Prepared:
+    """Rows of checked data; ``shift`` is the mean to subtract, None to take it from these rows.
+
+    ``unit`` is the length that weighs 1 with relative weighting, 0 to take it from these rows.
+    """
+    check_domain(X, family)
+    scale, size = row_scale(X, family)
+    once = np.minimum(weight, 1.0) if weight.size else weight
+    if weighting != "none":
+        if not isinstance(family, KL):
+            raise ValueError(
+                f"weighting={weighting!r} weighs histograms by their length; divergence={label_of(family)} has none. "
+                "Set weighting='none' and pass sample_weight instead."
+            )
+        if weighting == "relative":
+            unit = unit or float(np.average(size, weights=weight if weight.size else None))
+            size = size / unit
+        weight, once = (size * weight, size * once) if weight.size else (size, size)
+    # products in single precision are twice as fast, and what they leave open is decided in double
+    dtype = np.float32 if family.float32 else np.float64
+    if sp.issparse(X):
+        return Prepared(CsrRows(X, weight=weight, scale=scale, dtype=dtype), family, np.zeros(X.shape[1]), unit, once)
+    if shift is None:
+        shift = _near(weighted_mean(X, weight, scale)) if family.translates else np.zeros(X.shape[1])
+    return Prepared(DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype), family, shift, unit, once)
+
+
+def _near(mean: Array) -> Array:
+    """The mean with 24 bits: to subtract it from whole numbers is then exact, and ties stay ties."""
+    digits, exponent = np.frexp(mean)
+    return np.ldexp(np.rint(digits * 2.0**24) / 2.0**24, exponent)
+
+
+def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> Geometry:
+    """The family bound to these rows: anchored at their centre, with the smoothing prior the user asked for."""
+    rows, family = prepared.rows, prepared.family
+    mean = family.centre(*rows.whole)[0]
+    anchor = family.inside(mean)
+    prior = None if smoothing_mean is None else _check_prior_mean(prepared, smoothing_mean)
+    if smoothing == 0:
+        return Geometry(family, anchor)
+    if not family.smoothable:
+        raise ValueError(
+            f"smoothing={smoothing:g} needs a divergence with a conjugate prior; {label_of(family)} has none. "
+            "Set smoothing=0."
+        )
+    return Geometry(family, anchor, smoothing, mean if prior is None else prior)
+
+
+def _check_prior_mean(prepared: Prepared, smoothing_mean: Any) -> Array:
+    """Where the prior lies, in the coordinates of the rows."""
+    rows, family = prepared.rows, prepared.family
+    prior = as_numbers("smoothing_mean", smoothing_mean)
+    if prior.shape != (rows.p,):
+        raise ValueError(
+            f"smoothing_mean has shape {prior.shape}, but X has {rows.p} columns. Pass one value for each."
+        )
+    check_entries("smoothing_mean", prior)
+    check_domain(prior[None], family, name="smoothing_mean")
+    if family.normalise == "sum":
+        prior = prior * row_scale(prior[None], family, "smoothing_mean")[0]
+    return prior - prepared.shift

@@ -1,0 +1,207 @@
+"""Between VariationalDPMixture and the inference below it: checked rows in units of their own, a model to be asked."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logsumexp
+
+from kfree.families import Array
+from kfree.families.conjugate import CONJUGATE, Conjugate, Facts, join
+from kfree.families.conjugate.base import hyperparameter
+from kfree.inference.variational.expected_likelihood import make_runner
+from kfree.inference.variational.posterior import Mixture, Setting
+from kfree.inference.variational.standardise import Units, blocks, standardise
+from kfree.inference.variational.sweep import assign, soften_all
+from kfree.models.checks import check_domain, check_number, check_weight
+from kfree.rows import Tied
+from kfree.structures import StickBreaking
+
+
+def check_given(prior: Any, family: Conjugate) -> Mapping[str, Any]:
+    """Hyperparameters by name."""
+    if prior is None:
+        return {}
+    if not isinstance(prior, Mapping):
+        raise TypeError(
+            f"prior must be None or a dict of hyperparameters, got {type(prior).__name__}. family={family.name!r} "
+            f"knows {', '.join(map(repr, family.hyperparameters))}."
+        )
+    for name in prior:
+        if name not in family.hyperparameters:
+            raise ValueError(
+                f"prior[{name!r}] is not a hyperparameter of family={family.name!r}. It knows "
+                f"{', '.join(map(repr, family.hyperparameters))}."
+            )
+        try:
+            np.asarray(prior[name], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"prior[{name!r}] must be a number or an array of numbers, got {prior[name]!r}.") from error
+    return prior
+
+
+# Concentrations beyond this have too few digits, as differences of digamma functions.
+_MOST = 1e8
+# Sums of weights beyond this have too few digits left for the prior, which keeps covariances apart from singular ones.
+_MOST_WEIGHT = 1e15
+
+
+def check_concentration(concentration: Any) -> StickBreaking:
+    """The prior of the sticks: Beta(1, concentration), or Beta(a1, a2) for a pair."""
+    if isinstance(concentration, tuple | list | np.ndarray):
+        if len(concentration) != 2:
+            raise ValueError(f"concentration must be a number or a pair (a1, a2), got {len(concentration)} values.")
+        pair = concentration
+    else:
+        pair = (1.0, concentration)
+    for value in pair:
+        check_number("concentration", value, above=0.0, hint="Pass a number > 0, or a pair of such.")
+        if not value <= _MOST:
+            raise ValueError(
+                f"concentration must be at most {_MOST:g}, got {value!r}: all weight would be in the tail."
+            )
+    return StickBreaking(float(pair[0]), float(pair[1]))
+
+
+def check_rows(X: Any, family: Conjugate) -> None:
+    """Whether the family can have such rows."""
+    if sp.issparse(X) and family.continuous:
+        raise TypeError(
+            f"family={family.name!r} does not work on sparse rows because centring makes them dense. Pass "
+            "X.toarray(), or use family='multinomial', 'poisson' or 'bernoulli'."
+        )
+    check_domain(X, family, "family")
+
+
+class Problem(NamedTuple):
+    """Checked rows and what is assumed of them."""
+
+    setting: Setting
+    tied: Tied  # the rows that weigh something, for the partition
+    units: Units
+    degenerate: bool  # rows do not differ
+
+    @classmethod
+    def of(cls, X: Any, sample_weight: Any, name: str, prior: Any, weights: StickBreaking) -> "Problem":
+        """Check X for the family and bring it into units of its own."""
+        family = CONJUGATE[name]()
+        given = check_given(prior, family)
+        check_rows(X, family)
+        weight = check_weight(sample_weight, X.shape[0])
+        if weight.sum() > _MOST_WEIGHT:
+            raise ValueError(
+                f"The sum of sample_weight is {weight.sum():g}, and beyond {_MOST_WEIGHT:g} the prior is lost in "
+                "rounding. A weight counts as so many copies of a row: divide them."
+            )
+        n = np.array(weight) if weight.size else np.ones(X.shape[0])  # a copy: it may be permuted
+        if (n == 0).any():
+            X, n = X[n > 0], n[n > 0]
+        if family.continuous:
+            rows, units, spread = standardise(X, n)
+            facts = Facts(X.shape[1], spread if spread > 0 else 1.0, np.zeros(X.shape[1]))
+        else:
+            rows, units, spread = X, Units(np.zeros(X.shape[1]), 1.0), 1.0
+            facts = Facts(X.shape[1], 1.0, _mean(X, n))
+        setting = Setting(family, family.prior(facts, _in_units(given, units)), weights)
+        return cls(setting, make_tied(rows, n, family, units), units, not spread > 0)
+
+
+def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
+    """Hyperparameters that have the units of the data."""
+    inside = dict(given)
+    if "mean" in inside:
+        mean = hyperparameter(inside, "mean", None, units.shift.shape, -np.inf)
+        inside["mean"] = (mean - units.shift) / units.scale
+    if "covariance" in inside:
+        width = np.asarray(inside["covariance"], dtype=np.float64)
+        hyperparameter(inside, "covariance", None, width.shape, -np.inf if width.ndim == 2 else 0.0)
+        inside["covariance"] = np.asarray(inside["covariance"], dtype=np.float64) / units.scale**2
+    return inside
+
+
+def make_tied(X: Any, n: Array, family: Conjugate, units: Units) -> Tied:
+    """A table of single rows, which are in these units."""
+    rows = sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+    log_h = np.concatenate([family.log_base(rows[block]) for block in blocks(X.shape[0])])
+    if family.continuous:
+        log_h -= X.shape[1] * np.log(units.scale)
+    return Tied(n, rows, None, log_h)
+
+
+def _mean(X: Any, n: Array) -> Array:
+    """Mean of the rows of a table of counts or bits."""
+    total = sum(np.asarray(X[block].T @ n[block], dtype=np.float64).ravel() for block in blocks(X.shape[0]))
+    return np.asarray(total / n.sum())
+
+
+class Model(NamedTuple):
+    """A fitted mixture that can be asked about rows."""
+
+    setting: Setting
+    mixture: Mixture
+    units: Units
+    length: float  # mean total of the rows
+
+    @classmethod
+    def of(cls, problem: Problem, mixture: Mixture) -> "Model":
+        """The model of a finished fit."""
+        tied = problem.tied
+        length = 0.0 if problem.setting.family.continuous else float(tied.n @ np.asarray(tied.mean.sum(axis=1)).ravel())
+        return cls(problem.setting, mixture, problem.units, length / tied.total)
+
+    def means(self) -> Array:
+        """Expected means in the users' units."""
+        return self.setting.family.means(self.mixture.params) * self.units.scale + self.units.shift
+
+    def covariances(self) -> Array | None:
+        """Covariances in the users' units."""
+        inside = self.setting.family.covariances(self.mixture.params)
+        return None if inside is None else inside * self.units.scale**2
+
+    def tied(self, X: Any, n: Array | None = None) -> Tied:
+        """Rows, checked and in the units of the model."""
+        family = self.setting.family
+        check_rows(X, family)
+        rows = self.units.rows(X) if family.continuous else X
+        return make_tied(rows, np.ones(X.shape[0]) if n is None else n, family, self.units)
+
+    def assign(self, tied: Tied) -> tuple[Array, float]:
+        """Labels of rows and their free energy, from one exact look at all of them."""
+        view = self.mixture.view(self.setting)
+        labels, lse = assign(tied, view.runner(tied), view.log_weight)
+        return labels, view.divergence - float(tied.n @ lse) - tied.base
+
+    def shares(self, X: Any, tail: bool) -> Array:
+        """Responsibilities (n, T + 1), the last the tail's; or of the T components alone."""
+        view = self.mixture.view(self.setting)
+        tied = self.tied(X)
+        if tail:
+            return view.shares(tied).resp.T
+        runner = make_runner(self.setting.family.form(self.mixture.params), self.mixture.size, tied)
+        return soften_all(tied, runner, view.log_weight[:-1]).resp.T
+
+    def log_density(self, X: Any) -> Array:
+        """Log of the predictive density of rows."""
+        family = self.setting.family
+        params = join([self.mixture.params, self.setting.prior])
+        tied = self.tied(X)
+        with np.errstate(divide="ignore"):
+            log_weight = np.log(self.setting.weights.weights(self.mixture.sticks))
+        value = np.empty(tied.size)
+
+        def of_span(span: slice) -> None:
+            value[span] = logsumexp(family.log_predictive(params, tied.mean[span]) + log_weight, axis=1)
+
+        for _ in tied.each(of_span, log_weight.size):
+            pass
+        return value - X.shape[1] * np.log(self.units.scale)
+
+    def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Rows from the predictive density, and their components; -1 for those of the tail."""
+        chance = self.setting.weights.weights(self.mixture.sticks)
+        labels = rng.choice(chance.size, size=count, p=chance / chance.sum())
+        params = join([self.mixture.params, self.setting.prior])
+        length = np.full(count, round(self.length))
+        rows = self.setting.family.sample(params, labels, rng, length) * self.units.scale + self.units.shift
+        return rows, np.where(labels == chance.size - 1, -1, labels)

@@ -1,0 +1,1 @@
+"""What tests share: slow twins, small problems, data of every family."""

@@ -1,0 +1,288 @@
+"""Answers of a panel of fits, bit for bit: what a change that should change nothing must leave alone.
+
+    python tools/answers.py write before.json     # on the code before
+    python tools/answers.py compare before.json   # on the code after: says which fits differ, and in what
+
+Every public estimator, every algorithm, search and divergence on data drawn here and on scikit-learn's digits and wine;
+with ``--data FOLDER`` also on tables of real data (``name.npz`` with an array ``X``).
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_digits, load_wine
+
+import kfree
+
+#: Fitted attributes that are answers.
+ATTRIBUTES = [
+    "labels_",
+    "cluster_centers_",
+    "components_",
+    "Z_",
+    "weights_",
+    "means_",
+    "covariances_",
+    "lam_",
+    "lam_window_",
+    "n_groups_",
+    "inertia_",
+    "objective_",
+    "objective_trace_",
+    "free_energy_",
+    "free_energy_trace_",
+    "n_iter_",
+    "converged_",
+    "topic_word_",
+    "doc_topic_",
+    "lam_local_",
+    "lam_global_",
+    "n_clusters_",
+    "n_components_",
+    "n_topics_",
+    "group_labels_",
+    "cluster_weights_",
+]
+DIVERGENCES = [
+    "sqeuclidean",
+    "mahalanobis",
+    "kl",
+    "poisson",
+    "bernoulli",
+    "itakura_saito",
+    "negative_binomial",
+    "cosine",
+]
+
+
+def clouds(n: int, p: int, K: int, seed: int, spread: float = 4.0) -> np.ndarray:
+    """K unequal Gaussian clouds."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(K, p)) * spread
+    share = rng.dirichlet(np.full(K, 2.0))
+    return centres[rng.choice(K, n, p=share)] + rng.normal(size=(n, p))
+
+
+def counts(n: int, p: int, K: int, seed: int) -> np.ndarray:
+    """Counts from K profiles."""
+    rng = np.random.default_rng(seed)
+    profiles = rng.dirichlet(np.full(p, 0.3), K)
+    return np.stack([rng.multinomial(60, profiles[k]) for k in rng.integers(K, size=n)]).astype(float)
+
+
+def rows_for(divergence: str, seed: int, n: int = 400) -> np.ndarray:
+    """Rows in the domain of a divergence."""
+    if divergence in ("kl", "poisson", "negative_binomial"):
+        return counts(n, 12, 5, seed)
+    if divergence == "bernoulli":
+        return (counts(n, 12, 5, seed) > 4).astype(float)
+    X = clouds(n, 4, 6, seed)
+    return np.exp(X / 4) if divergence == "itakura_saito" else X
+
+
+def dp_means() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Fits of DPMeans."""
+    for divergence in DIVERGENCES:
+        X = rows_for(divergence, 1)
+        lam = kfree.lam_for_k(X, 6, divergence=divergence, smoothing=0.1) if divergence in ("kl", "bernoulli") else None
+        keywords = {"smoothing": 0.1} if lam is not None else {}
+        lam = kfree.lam_for_k(X, 6, divergence=divergence) if lam is None else lam
+        for algorithm in ("batch", "serial", "delayed", "collapsed"):
+            for search in ("auto", "polish", "full") if algorithm == "batch" else ("auto", "full"):
+                common = {"divergence": divergence, "algorithm": algorithm, "search": search, "random_state": 0}
+                yield (
+                    f"DPMeans {divergence} {algorithm} {search}",
+                    lambda c=common, k=keywords, X=X, lam=lam: kfree.DPMeans(lam=lam, **c, **k).fit(X),
+                )
+        yield f"DPMeans {divergence} auto", lambda d=divergence, X=X: kfree.DPMeans(divergence=d).fit(X)
+        weight = np.random.default_rng(2).integers(0, 4, len(X)).astype(float)
+        yield (
+            f"DPMeans {divergence} weights",
+            lambda d=divergence, X=X, k=keywords, w=weight, lam=lam: kfree.DPMeans(lam=lam, divergence=d, **k).fit(
+                X, sample_weight=w
+            ),
+        )
+        if divergence in ("sqeuclidean", "kl", "poisson"):
+            yield (
+                f"DPMeans {divergence} sparse full",
+                lambda d=divergence, X=X, k=keywords, lam=lam: kfree.DPMeans(
+                    lam=lam, divergence=d, search="full", **k
+                ).fit(sp.csr_matrix(X)),
+            )
+    for n, p, K, spread in ((6000, 2, 12, 3.0), (30000, 8, 20, 2.0), (60000, 3, 9, 1.5), (12000, 16, 30, 1.0)):
+        X = clouds(n, p, K, 3, spread)
+        lam = 3.0 * p
+        for search in ("auto", "points", "full"):
+            yield (
+                f"DPMeans {n} x {p} {search}",
+                lambda X=X, lam=lam, s=search: kfree.DPMeans(lam=lam, search=s).fit(X),
+            )
+        yield f"DPMeans {n} x {p} float32", lambda X=X, lam=lam: kfree.DPMeans(lam=lam).fit(X.astype(np.float32))
+        yield f"DPMeans {n} x {p} auto", lambda X=X: kfree.DPMeans().fit(X)
+    X = clouds(5000, 3, 8, 5)
+    for init in ("mean", "farthest_first", "k-means++"):
+        yield f"DPMeans init {init}", lambda i=init: kfree.DPMeans(lam=9.0, init=i, random_state=1).fit(X)
+    yield "DPMeans max_clusters", lambda: kfree.DPMeans(lam=2.0, max_clusters=5).fit(X)
+    yield "DPMeans tol 0", lambda: kfree.DPMeans(lam=9.0, tol=0.0).fit(X)
+    yield "DPMeans warm", lambda: kfree.DPMeans(lam=9.0, warm_start=True).fit(X).fit(X + 0.1)
+    yield "DPMeans stream", lambda: kfree.DPMeans(lam=9.0).partial_fit(X[:1500]).partial_fit(X[1500:])
+    yield "DPMeans stream auto", lambda: kfree.DPMeans().partial_fit(X[:1500]).partial_fit(X[1500:])
+    digits = load_digits().data
+    yield "DPMeans digits auto", lambda: kfree.DPMeans().fit(digits)
+    yield "DPMeans digits full", lambda: kfree.DPMeans(lam=600.0, search="full").fit(digits)
+    yield "DPMeans digits kl", lambda: kfree.DPMeans(divergence="kl").fit(digits)
+    yield "lam_path digits", lambda: kfree.lam_path(digits)
+    yield "lam_for_k digits", lambda: kfree.lam_for_k(digits, 9)
+    wine = load_wine().data
+    yield "DPMeans wine", lambda: kfree.DPMeans(divergence="mahalanobis").fit(wine)
+
+
+def hdp() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Fits of HDPMeans and HDPTopics."""
+    for divergence in ("sqeuclidean", "kl", "poisson", "itakura_saito"):
+        X, rng = rows_for(divergence, 7), np.random.default_rng(0)
+        groups = rng.integers(0, 8, len(X))
+        smoothing = {"smoothing": 0.1} if divergence == "kl" else {}
+        for search in ("points", "full"):
+            yield (
+                f"HDPMeans {divergence} {search}",
+                lambda d=divergence, s=search, X=X, g=groups, k=smoothing: kfree.HDPMeans(
+                    divergence=d, search=s, random_state=0, **k
+                ).fit(X, groups=g),
+            )
+    C = counts(300, 80, 6, 11)
+    C = sp.csr_matrix(C)
+    for search in ("anneal", "points", "collapsed"):
+        yield f"HDPTopics {search}", lambda s=search: kfree.HDPTopics(search=s, random_state=0).fit(C)
+    yield "HDPTopics n_topics", lambda: kfree.HDPTopics(n_topics=5, random_state=0).fit(C)
+    yield "HDPTopics mix 0", lambda: kfree.HDPTopics(mix=0.0, random_state=0).fit(C)
+    yield (
+        "HDPTopics stream",
+        lambda: kfree.HDPTopics(random_state=0).partial_fit(C[:200]).partial_fit(C[200:]),
+    )
+
+
+def features() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Fits of binary features."""
+    rng = np.random.default_rng(5)
+    Z = rng.random((500, 5)) < 0.4
+    X = Z @ rng.normal(size=(5, 8)) * 3 + 0.3 * rng.normal(size=(500, 8))
+    long = (rng.random((6000, 6)) < 0.3) @ rng.normal(size=(6, 40)) * 2 + 0.4 * rng.normal(size=(6000, 40))
+    for algorithm in ("extended", "paper", "collapsed"):
+        yield (
+            f"BPMeans {algorithm}",
+            lambda a=algorithm: kfree.BPMeans(lam=60.0, algorithm=a, random_state=0, n_init=4).fit(X),
+        )
+    yield "BPMeans auto", lambda: kfree.BPMeans(random_state=0, n_init=3).fit(X)
+    yield "BPMeans long", lambda: kfree.BPMeans(lam=2000.0, random_state=0, n_init=3).fit(long)
+    yield "BPMeans n_jobs", lambda: kfree.BPMeans(lam=60.0, random_state=0, n_init=4, n_jobs=2).fit(X)
+    yield "KFeatures", lambda: kfree.KFeatures(5, random_state=0, n_init=4).fit(X)
+    yield "KFeatures long", lambda: kfree.KFeatures(6, random_state=0, n_init=3).fit(long)
+    yield "KFeatures sparse", lambda: kfree.KFeatures(4, random_state=0, n_init=3).fit(sp.csr_matrix(X * (X > 0)))
+    yield "StepwiseKFeatures", lambda: kfree.StepwiseKFeatures(random_state=0).fit(X)
+    yield "StepwiseKFeatures price", lambda: kfree.StepwiseKFeatures(lam=60.0, random_state=0).fit(X)
+
+
+def mixtures() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Fits of variational mixtures."""
+    X = clouds(3000, 3, 6, 13, 5.0)
+    for family in ("gaussian", "diag", "spherical"):
+        for accelerate in (None, "kdtree", "auto"):
+            yield (
+                f"VariationalDPMixture {family} {accelerate}",
+                lambda f=family, a=accelerate: kfree.VariationalDPMixture(family=f, accelerate=a).fit(X),
+            )
+    C = counts(600, 20, 5, 17)
+    for family in ("multinomial", "poisson", "bernoulli"):
+        rows = C if family != "bernoulli" else (C > 2).astype(float)
+        yield (
+            f"VariationalDPMixture {family}",
+            lambda f=family, rows=rows: kfree.VariationalDPMixture(family=f).fit(rows),
+        )
+    big = clouds(60000, 4, 10, 19, 5.0)
+    yield "VariationalDPMixture 60000", lambda: kfree.VariationalDPMixture().fit(big)
+    sparse = sp.csr_matrix(C)
+    yield "VariationalDPMixture sparse", lambda: kfree.VariationalDPMixture(family="multinomial").fit(sparse)
+
+
+def real(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Fits of real tables."""
+    for name, lam in (("pendigits", 8000.0), ("hipc_flow", 8.0), ("shuttle", 2000.0)):
+        file = folder / f"{name}.npz"
+        if file.exists():
+            X = np.load(file, allow_pickle=False)["X"].astype(float)[:20000]
+            yield f"DPMeans {name}", lambda X=X, lam=lam: kfree.DPMeans(lam=lam).fit(X)
+            yield f"DPMeans {name} auto", lambda X=X: kfree.DPMeans().fit(X)
+
+
+def digest(value: Any) -> dict[str, str]:
+    """What an answer is, and a hash of its bits."""
+    if isinstance(value, float | int) or value is None:
+        return {"value": repr(value)}
+    found = {}
+    for name in ATTRIBUTES if hasattr(value, "get_params") else ("n_clusters", "window", "inertia", "objective"):
+        try:
+            part = getattr(value, name)
+        except AttributeError:
+            continue
+        if sp.issparse(part):
+            part = part.toarray()
+        array = np.ascontiguousarray(np.asarray(part, dtype=float) if part is not None else np.array(np.nan))
+        brief = repr(float(array)) if array.ndim == 0 else f"{array.shape} sum {array.sum()!r}"
+        found[name] = f"{brief} {hashlib.sha256(array.tobytes()).hexdigest()[:12]}"
+    return found
+
+
+def panel(folder: Path | None, only: str) -> dict[str, dict[str, str]]:
+    """All answers."""
+    answers = {}
+    sources = [dp_means(), hdp(), features(), mixtures()] + ([real(folder)] if folder else [])
+    for source in sources:
+        for name, fit in source:
+            if only not in name:
+                continue
+            start = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    answers[name] = digest(fit())
+                except (ValueError, TypeError) as error:
+                    answers[name] = {"error": str(error)}
+            print(f"{time.perf_counter() - start:7.2f} s  {name}", file=sys.stderr, flush=True)
+    return answers
+
+
+def main() -> int:
+    """Write the answers, or compare them with those of a file; 1 if they differ."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("do", choices=("write", "compare"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--data", type=Path, default=None)
+    parser.add_argument("--only", default="", help="a part of the names of the fits")
+    chosen = parser.parse_args()
+    answers = panel(chosen.data, chosen.only)
+    if chosen.do == "write":
+        chosen.file.write_text(json.dumps(answers, indent=1))
+        return 0
+    before = json.loads(chosen.file.read_text())
+    different = [name for name in answers if before.get(name) != answers[name]]
+    for name in different:
+        old = before.get(name, {})
+        for key in sorted(set(old) | set(answers[name])):
+            if old.get(key) != answers[name].get(key):
+                print(f"{name}: {key}\n    before {old.get(key)}\n    after  {answers[name].get(key)}")
+    print(f"{len(answers)} fits, {len(different)} differ")
+    return int(bool(different))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
