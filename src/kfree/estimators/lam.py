@@ -7,9 +7,10 @@ import numpy as np
 from kfree.estimators._sklearn import check_plain_table
 from kfree.families import Array
 from kfree.inference.clusters.assign import Centres
+from kfree.inference.clusters.how_many.lam_path import follow_path
 from kfree.inference.clusters.seeds import farthest_first
 from kfree.inference.loop import Budget
-from kfree.inference.windows import envelope_windows, follow_path
+from kfree.inference.windows import envelope_windows
 from kfree.models.checks import as_numbers, check_number
 from kfree.models.clusters import Problem
 from kfree.rows import set_span_threads

@@ -3,30 +3,23 @@
 import numpy as np
 
 from kfree.families import Array
+from kfree.kernels.splitmix import GOLDEN, mix
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # Rows from which the step of a rounded column is read.
 _GAP_ROWS = 2000
 # Columns that are dithered at a time.
 _COLUMNS = 16
 
 
-def mix(v: Array) -> Array:
-    """Finaliser of splitmix64: spreads the bits of a hash."""
-    v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return v ^ (v >> np.uint64(31))
-
-
 def uniform(ticket: Array, stream: int | Array) -> Array:
     """Numbers in (0, 1) that depend on ticket and stream only."""
-    bits = mix(ticket + mix(np.atleast_1d(stream).astype(np.uint64) * _GOLDEN + _GOLDEN))
+    bits = mix(ticket + mix(np.atleast_1d(stream).astype(np.uint64) * GOLDEN + GOLDEN))
     return (bits >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
 
 
 def nth_copy(hashes: Array, copy: Array) -> Array:
     """A ticket for each row: a hash of its content and of its number among its copies."""
-    return mix(hashes + copy.astype(np.uint64) * _GOLDEN)
+    return mix(hashes + copy.astype(np.uint64) * GOLDEN)
 
 
 def dither(stats: Array, ticket: Array, *, coarse: float = 0.0) -> Array:

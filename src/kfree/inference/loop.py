@@ -1,4 +1,9 @@
-"""The only loop: it owns the stopping rule, the clock, the trace and the guard that the objective never rises."""
+"""The only loop: it owns stopping, the clock, the trace, Ctrl-C, and the guard that the objective never rises.
+
+``run`` repeats passes that have an objective; ``repeat`` rounds of anything else, whole runs among them; ``attempt``
+does something once. Whatever the user interrupts, the last complete state is what comes back, and ``budget.spent`` is
+true from then on, so that all that would follow ends soon.
+"""
 
 import time
 from collections.abc import Callable
@@ -7,6 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 S = TypeVar("S")
+
+# Rounding of an objective, as a share of the sums that it is a difference of.
+_ROUNDING = 1e-9
 
 
 class ObjectiveRose(RuntimeError):
@@ -22,6 +30,7 @@ class Info(NamedTuple):
     opened: int  # clusters opened (or other moves made)
     n_clusters: int
     earlier: "tuple[Info, ...]" = ()  # passes made in the same step before this one
+    anew: bool = False  # measured by another objective than the pass before it, so that it may be higher
 
 
 class Budget:
@@ -31,7 +40,6 @@ class Budget:
         self._deadline = None if max_time is None else time.monotonic() + max_time
         self._report = report
         self.interrupted = False
-        self.best: Any = None  # centres of the last complete step, whatever happens next
 
     @property
     def spent(self) -> bool:
@@ -50,11 +58,48 @@ class Budget:
 
 
 class Outcome(NamedTuple):
-    """How a loop ended."""
+    """How a run ended."""
 
     state: Any
     trace: list[float]  # objective after each pass
     converged: bool
+
+
+def check_fall(before: float, after: float, scale: float, where: str) -> None:
+    """An objective must not rise, but by the rounding of the sums of size ``scale`` that it is a difference of."""
+    if after > before + _ROUNDING * (abs(before) + scale):
+        raise ObjectiveRose(
+            f"The objective rose from {before!r} to {after!r} {where}. "
+            "This is a bug in kfree; please report it with the data."
+        )
+
+
+def attempt(work: Callable[[], S], otherwise: Callable[[], S], budget: Budget) -> S:
+    """What ``work`` gives; what ``otherwise`` gives if the user interrupts it."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        budget.interrupted = True
+    return otherwise()
+
+
+def repeat(
+    step: Callable[[S], tuple[S, bool]], state: S, budget: Budget, *, most: float = np.inf, always: int = 0
+) -> tuple[S, bool]:
+    """Repeat ``step`` until it says that all is done; returns the last complete state and whether it was.
+
+    At most ``most`` times, and no more often than the budget allows but ``always`` times.
+    """
+    made = 0
+    try:
+        while made < most and not (made >= always and budget.spent):
+            state, done = step(state)
+            made += 1
+            if done:
+                return state, True
+    except KeyboardInterrupt:
+        budget.interrupted = True
+    return state, False
 
 
 def run(
@@ -66,27 +111,27 @@ def run(
     tol: float,
     max_iter: int,
     guard: float | None = np.inf,
+    always: int = 0,
 ) -> Outcome:
     """Repeat ``step`` until a pass opens nothing and at most ``tol`` of the weight changes label.
 
-    ``guard`` is the objective the first pass must not exceed; None where it may rise.
+    ``guard`` is the objective the first pass must not exceed; None where it may rise. ``always``: see ``repeat``.
     """
     trace: list[float] = []
-    last = np.inf if guard is None else guard
-    while len(trace) < max_iter:
-        if budget.spent:
-            return Outcome(state, trace, False)
+    last, converged = np.inf if guard is None else guard, False
+
+    def one_step(state: S) -> tuple[S, bool]:
+        nonlocal last, converged
         state, info = step(state)
-        budget.best = state
-        for one in (*info.earlier, info):
-            trace.append(one.objective)
-            if guard is not None and one.objective > last + 1e-9 * (abs(last) + one.scale):
-                raise ObjectiveRose(
-                    f"The objective rose from {last!r} to {one.objective!r} in pass {len(trace)} of {phase}. "
-                    "This is a bug in kfree; please report it with the data."
-                )
+        passes = (*info.earlier, info)
+        for count, one in enumerate(passes, len(trace) + 1):
+            if guard is not None and not one.anew:
+                check_fall(last, one.objective, one.scale, f"in pass {count} of {phase}")
             last = one.objective
-            budget.tell(phase, len(trace), one)
-        if info.opened == 0 and info.changed <= tol:
-            return Outcome(state, trace, True)
-    return Outcome(state, trace, False)
+            budget.tell(phase, count, one)
+        trace.extend(one.objective for one in passes)
+        converged = info.opened == 0 and info.changed <= tol
+        return state, converged or len(trace) >= max_iter
+
+    state, _ = repeat(one_step, state, budget, most=max_iter, always=always)
+    return Outcome(state, trace, converged and not budget.interrupted)

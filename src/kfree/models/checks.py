@@ -1,5 +1,6 @@
 """The door: everything a user passes is checked here, once; below it, code trusts its input."""
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -10,9 +11,12 @@ from scipy.sparse.linalg import norm as sparse_norm
 from kfree.families import KL, LARGEST, Array, Family, Geometry, Separable, Summary, make_family
 from kfree.inference.clusters.table import Table
 from kfree.rows import CsrRows, DenseRows, Rows
+from kfree.rows.threads import cut
 
 WEIGHTINGS = ("none", "length", "relative")
 _NONE = np.empty(0)
+# Rows looked at together.
+_BLOCK = 65_536
 # Squared distances that are numbers of full precision; and those whose squares are, which the choice of lam needs.
 _REACH, _REACH_OF_AUTO = (1e-300, 1e303), (1e-140, 1e140)
 
@@ -25,6 +29,12 @@ class Prepared(NamedTuple):
     shift: Array  # (p,) subtracted from every row
     unit: float  # length of a row that weighs 1 with relative weighting, 0 if lengths do not matter
     once: Array  # (n,) weight of one copy of each row, or (0,) for ones: an integer sample_weight is so many copies
+
+
+def _in_blocks(X: Any) -> Iterator[tuple[slice, Any]]:
+    """Rows a block at a time: what is derived from them takes little memory."""
+    for span in cut(X.shape[0], _BLOCK):
+        yield span, X[span]
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], *others: str) -> str:
@@ -70,8 +80,7 @@ def check_finite(X: Any) -> None:
     if values.dtype.kind not in "fc":
         return
     bad_rows, bad, first = 0, 0, None
-    for start in range(0, X.shape[0], 65536):
-        part = X[start : start + 65536]
+    for span, part in _in_blocks(X):
         with np.errstate(over="ignore"):
             total = part.sum(dtype=np.float64)
         if np.isfinite(total):
@@ -83,7 +92,7 @@ def check_finite(X: Any) -> None:
         at = np.stack([entries.row[wrong], entries.col[wrong]], axis=1) if sp.issparse(part) else np.argwhere(wrong)
         at = at[np.lexsort((at[:, 1], at[:, 0]))]
         bad_rows, bad = bad_rows + np.unique(at[:, 0]).size, bad + len(at)
-        first = first if first is not None else (start + int(at[0, 0]), int(at[0, 1]))
+        first = first if first is not None else (span.start + int(at[0, 0]), int(at[0, 1]))
     if first is not None:
         value = float(X[first])
         kind = "NaN" if np.isnan(value) else "infinity (inf)"
@@ -98,8 +107,7 @@ def check_domain(X: Any, family: Any, what: str = "divergence", name: str = "X")
     if family.lower == -np.inf and family.upper == np.inf:
         return
     bad, first = 0, None
-    for start in range(0, X.shape[0], 65536):
-        part = X[start : start + 65536]
+    for span, part in _in_blocks(X):
         values = part.data if sp.issparse(part) else part
         implicit = sp.issparse(part) and part.nnz < part.shape[0] * part.shape[1]
         ends = ([values.min(), values.max()] if values.size else []) + ([0] if implicit else [])
@@ -111,7 +119,7 @@ def check_domain(X: Any, family: Any, what: str = "divergence", name: str = "X")
         wrong = (dense <= family.lower) if family.lower_open else (dense < family.lower)
         at = np.argwhere(wrong | (dense > family.upper))
         bad += len(at)
-        first = first if first is not None else (start + int(at[0, 0]), int(at[0, 1]))
+        first = first if first is not None else (span.start + int(at[0, 0]), int(at[0, 1]))
     if first is not None:
         sign = ">" if family.lower_open else ">="
         domain = f"entries {sign} {family.lower:g}" + (f" and <= {family.upper:g}" if family.upper < np.inf else "")
@@ -203,14 +211,13 @@ def row_scale(X: Any, family: Family, name: str = "X") -> tuple[Array, Array]:
     if family.normalise is None:
         return _NONE, _NONE
     size = np.empty(X.shape[0])
-    for start in range(0, X.shape[0], 65536):
-        part = X[start : start + 65536]
+    for span, part in _in_blocks(X):
         if family.normalise == "sum":
-            size[start : start + 65536] = np.asarray(part.sum(axis=1, dtype=np.float64)).ravel()
+            size[span] = np.asarray(part.sum(axis=1, dtype=np.float64)).ravel()
         elif sp.issparse(part):
-            size[start : start + 65536] = sparse_norm(part.astype(np.float64), axis=1)
+            size[span] = sparse_norm(part.astype(np.float64), axis=1)
         else:
-            size[start : start + 65536] = np.linalg.norm(np.asarray(part, dtype=np.float64), axis=1)
+            size[span] = np.linalg.norm(np.asarray(part, dtype=np.float64), axis=1)
     with np.errstate(divide="ignore"):
         unusable = np.flatnonzero((size != 0) & ~(np.isfinite(size) & np.isfinite(1.0 / size)))
     if unusable.size:

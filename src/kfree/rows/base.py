@@ -9,15 +9,13 @@ import numpy as np
 
 from kfree.families import Affine, Array, Family, Geometry
 from kfree.kernels import kernels
-from kfree.rows.threads import in_order
+from kfree.rows.threads import WORTH_THREADS, cut, over
 
 #: Rows read at a time. Part of the result's definition: sums are formed per span and added in order.
 SPAN = 16384
 
 T = TypeVar("T")
 _POSITIONS = np.arange(SPAN)
-# Entries above which threads gain more than they cost.
-_WORTH_THREADS = 200_000
 # Entries of rows made dense at a time.
 _ENTRIES = 250_000
 
@@ -74,12 +72,12 @@ class Rows(ABC):
     def spans(self) -> list[slice]:
         """The spans the rows are read in."""
         # short tables, too, keep a few threads busy; sparse rows are cut where dense ones are: their sums are equal
-        size = max(1, SPAN // 4) if self.n <= 4 * SPAN and self.n * self.p > _WORTH_THREADS else SPAN
-        return [slice(start, min(start + size, self.n)) for start in range(0, self.n, size)]
+        size = max(1, SPAN // 4) if self.n <= 4 * SPAN and self.n * self.p > WORTH_THREADS else SPAN
+        return cut(self.n, size)
 
     def each(self, function: Callable[[slice], T]) -> Iterator[T]:
         """Apply a function to every span, in parallel if there is enough to do; results in span order."""
-        return in_order(function, self.spans()) if self.entries > _WORTH_THREADS else map(function, self.spans())
+        return over(self.spans(), function, self.entries)
 
     def weights(self, rows: Any) -> Array:
         """Weights of some rows."""

@@ -10,13 +10,13 @@ import scipy.sparse as sp
 
 from kfree.families import Array
 from kfree.kernels import kernels
-from kfree.rows.threads import in_order
+from kfree.rows.threads import over
 
 T = TypeVar("T")
 # Cells of a span of documents or words: what a thread takes at a time.
 _SPAN = 131072
-# Operations above which threads gain more than they cost.
-_WORTH_THREADS = 2_000_000
+# Operations that take as long as one look at an entry of a table.
+_AN_ENTRY = 10.0
 # Least documents of a block, and least cells for each word of the vocabulary: the shares of a block's documents then
 # stay in the cache while its words are gone through.
 _BLOCK, _CELLS_A_WORD = 512, 8
@@ -102,7 +102,7 @@ class Documents:
 
     def each(self, function: Callable[[Any], T], items: list[Any], work: float) -> Iterator[T]:
         """Apply a function to blocks or spans, in parallel if the work (operations in all) is worth it."""
-        return in_order(function, items) if work > _WORTH_THREADS else map(function, items)
+        return over(items, function, work / _AN_ENTRY)
 
 
 def _spans(indptr: Array) -> list[slice]:

@@ -17,6 +17,8 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
+#: Entries above which threads gain more than they cost.
+WORTH_THREADS = 200_000
 # Items a thread takes, on average, before results are handed on.
 _WAVE = 8
 
@@ -76,6 +78,17 @@ def set_span_threads(count: int | None = None) -> Iterator[None]:
             yield
     finally:
         _chosen.count = before
+
+
+def cut(n: int, size: int) -> list[slice]:
+    """0 to n in spans of a size."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def over(spans: list[Any], function: Callable[[Any], T], entries: float) -> Iterator[T]:
+    """Apply a function to every span, in parallel if so many entries are looked at that it is worth while; results in
+    the order of the spans, so that sums do not depend on threads."""
+    return in_order(function, spans) if entries > WORTH_THREADS else map(function, spans)
 
 
 def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:

@@ -6,14 +6,12 @@ from typing import Any, NamedTuple, TypeVar
 import scipy.sparse as sp
 
 from kfree.families import Array
-from kfree.rows.threads import in_order
+from kfree.rows.threads import cut, over
 
 #: Tied rows read at a time. Part of the result's definition: sums are formed per span and added in order.
 TIED_SPAN = 4096
 
 T = TypeVar("T")
-# Entries above which threads gain more than they cost.
-_WORTH_THREADS = 100_000
 
 
 class Tied(NamedTuple):
@@ -47,12 +45,12 @@ class Tied(NamedTuple):
 
     def spans(self) -> list[slice]:
         """The spans the rows are read in."""
-        return [slice(start, min(start + TIED_SPAN, self.size)) for start in range(0, self.size, TIED_SPAN)]
+        return cut(self.size, TIED_SPAN)
 
     def each(self, function: Callable[[slice], T], work: int = 1) -> Iterator[T]:
         """Apply a function to every span, in parallel if there is enough to do; results in span order."""
         entries = self.mean.nnz if sp.issparse(self.mean) else self.mean.size
-        return in_order(function, self.spans()) if entries * work > _WORTH_THREADS else map(function, self.spans())
+        return over(self.spans(), function, 2.0 * entries * work)
 
     def take(self, index: Array) -> "Tied":
         """Some of the rows (ascending), copied; the table itself if it is all of them."""

@@ -18,7 +18,7 @@ from kfree.inference.clusters.cuts import (
     valleys,
 )
 from kfree.inference.clusters.table import Memory, Table
-from kfree.inference.content import mix
+from kfree.kernels.splitmix import mix
 from kfree.rows.threads import in_order
 
 #: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.

@@ -8,13 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
-from kfree.rows.threads import in_order
+from kfree.rows.threads import cut, over
 
 T = TypeVar("T")
 #: Entries of the rows read at a time: few enough that a second product finds them in the cache.
 SPAN_ENTRIES = 1 << 18
-#: Entries above which threads gain more than they cost.
-_WORTH_THREADS = 400_000
 # Rounding of sums of squares, as a share of them.
 _ROUNDING = 1e-14
 
@@ -28,7 +26,7 @@ class Table:
         self.weighted = bool(weight.size)
         self.weight = weight if weight.size else np.ones(self.n)
         size = max(64, SPAN_ENTRIES // max(self.p, 1))
-        self.spans = [slice(i, min(i + size, self.n)) for i in range(0, self.n, size)]
+        self.spans = cut(self.n, size)
         self.square = np.concatenate([self._squares(span) for span in self.spans])  # (n,) squared lengths
         self.total = float(self.weight @ self.square)
         self.mass = float(self.weight.sum())
@@ -60,9 +58,7 @@ class Table:
 
     def over(self, spans: list[slice], function: Callable[[slice], T]) -> Iterator[T]:
         """The same for spans of one's own."""
-        if len(spans) == 1 or (spans[-1].stop - spans[0].start) * self.p < _WORTH_THREADS:
-            return map(function, spans)
-        return in_order(function, spans)
+        return over(spans, function, 0.5 * (spans[-1].stop - spans[0].start) * self.p)
 
     def part(self, rows: slice) -> Any:
         """Some rows in float64, as stored otherwise."""

@@ -13,7 +13,6 @@ from kfree.inference.clusters.collapsed import move_rows
 from kfree.inference.clusters.cuts import SplitRule, halve
 from kfree.inference.clusters.moves import close_pairs
 from kfree.inference.clusters.table import Memory, Table, make_memory
-from kfree.inference.content import mix
 from kfree.inference.loop import Budget, Outcome
 from kfree.inference.shared.groups import Groups, Lams, find_slots, held_by_both, held_of_labels, make_groups
 from kfree.inference.shared.hdp_pass import Plan, Shared, run_passes
@@ -21,6 +20,7 @@ from kfree.inference.shared.local_clusters import part_table
 from kfree.inference.shared.row_choices import MOST_ENTRIES, make_block, turns
 from kfree.inference.shared.row_moves import move_shared_rows
 from kfree.kernels import kernels
+from kfree.kernels.splitmix import mix
 from kfree.rows.threads import in_order
 
 #: Rounds of moves and passes.

@@ -13,10 +13,10 @@ import numpy as np
 from kfree.families import Affine, Array
 from kfree.inference.clusters.assign import Centres, all_costs, exact_costs, own_cost
 from kfree.inference.clusters.table import Memory, Table
-from kfree.inference.content import mix
 from kfree.inference.loop import Budget
 from kfree.inference.shared.groups import Groups, Held, Lams, arranged, find_slots
 from kfree.kernels import kernels
+from kfree.kernels.splitmix import mix
 from kfree.rows.threads import in_order
 
 #: Rows visited together: at first, and at most; entries of their costs at most; rows that may open a cluster, at most.

@@ -4,6 +4,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.kernels import kernels
+from kfree.kernels.splitmix import GOLDEN, mix
 from kfree.rows import Documents
 
 STEPS, TOLERANCE = 60, 1e-4
@@ -45,12 +46,8 @@ def split_tokens(documents: Documents) -> tuple[Array, Array]:
 
 
 def _mixed(value: Array) -> Array:
-    """SplitMix64's finaliser."""
-    with np.errstate(over="ignore"):
-        value = value + np.uint64(0x9E3779B97F4A7C15)
-        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
+    """The next number of the sequence that starts from a value."""
+    return mix(value + GOLDEN)
 
 
 def completion(given: Documents, held: Array, mean: Array, concentration: float, weight: Array) -> float:

@@ -3,16 +3,10 @@
 import numpy as np
 from numba import njit
 
-_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+from kfree.kernels import splitmix
+from kfree.kernels.splitmix import GOLDEN
 
-
-@njit(nogil=True, cache=True, inline="always")
-def mix(v):  # noqa: D103
-    v = (v ^ (v >> _S30)) * _M1
-    v = (v ^ (v >> _S27)) * _M2
-    return v ^ (v >> _S31)
+mix = njit(nogil=True, cache=True, inline="always")(splitmix.mix)
 
 
 @njit(nogil=True, cache=True)
@@ -20,7 +14,7 @@ def hash_dense(X, rows, hashes):  # noqa: D103
     p = X.shape[1]
     column = np.empty(p, np.uint64)
     for j in range(p):
-        column[j] = mix(np.uint64(j + 1) * _GOLDEN)
+        column[j] = mix(np.uint64(j + 1) * GOLDEN)
     value = np.empty(1, np.float64)
     bits = value.view(np.uint64)
     for t in range(rows.shape[0]):
@@ -43,7 +37,7 @@ def hash_csr(data, indices, indptr, rows, hashes):  # noqa: D103
         for q in range(indptr[i], indptr[i + 1]):
             if data[q] != 0:
                 value[0] = data[q]
-                total += mix(bits[0] + mix(np.uint64(indices[q] + 1) * _GOLDEN))
+                total += mix(bits[0] + mix(np.uint64(indices[q] + 1) * GOLDEN))
         hashes[t] = mix(total)
 
 

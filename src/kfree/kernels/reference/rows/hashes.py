@@ -3,20 +3,13 @@
 import numpy as np
 import scipy.sparse as sp
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def mix(v):
-    """A number that looks like chance for each number."""
-    v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return v ^ (v >> np.uint64(31))
+from kfree.kernels.splitmix import GOLDEN, mix
 
 
 def hash_dense(X, rows, hashes):
     """64-bit hash of the content of each row: a sum over its non-zero entries, so that dense equals sparse."""
     x = np.ascontiguousarray(X[rows], dtype=np.float64)
-    column = mix(np.arange(1, x.shape[1] + 1, dtype=np.uint64) * _GOLDEN)
+    column = mix(np.arange(1, x.shape[1] + 1, dtype=np.uint64) * GOLDEN)
     entries = np.where(x != 0, mix(x.view(np.uint64) + column), np.uint64(0))
     hashes[:] = mix(entries.sum(axis=1, dtype=np.uint64))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kfree.kernels.reference.rows.hashes import mix
+from kfree.kernels.splitmix import mix
 
 
 def key_rows(X, centre, unit, key):
