@@ -8,7 +8,8 @@ from benchmarks.rivals import lloyd_step
 from benchmarks.tables.convergence import DENSE
 from benchmarks.workloads import make_case
 from kfree import DPMeans
-from kfree.inference.clusters.assign import Centres, assign, nearest
+from kfree.inference.clusters.assign import assign, nearest
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.table import make_memory
 from kfree.models.clusters import Problem
 from kfree.rows import set_span_threads

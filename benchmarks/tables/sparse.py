@@ -10,7 +10,7 @@ from benchmarks.tables.convergence import SMOOTHING, SPARSE
 from benchmarks.tables.passes import e_step
 from benchmarks.workloads import make_case
 from kfree import DPMeans
-from kfree.inference.clusters.assign import Centres
+from kfree.inference.clusters.centres import Centres
 from kfree.models.clusters import Problem
 from kfree.rows import set_span_threads
 

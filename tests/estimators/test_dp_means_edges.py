@@ -10,11 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+import kfree.inference.clusters.batch
 import kfree.inference.clusters.fit
-import kfree.inference.clusters.stream
 from kfree import Binomial, DPMeans, lam_for_k, lam_path
 from kfree.inference.clusters.fit import ALGORITHMS
 from kfree.kernels import kernels
+from support.numbers import set_numbers
 
 
 @pytest.mark.parametrize("algorithm", ["batch", "serial", "delayed", "collapsed"])
@@ -188,7 +189,7 @@ def test_time_is_looked_at_while_clusters_open():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels(), "move_points", watched)
-        patch.setattr("kfree.inference.clusters.collapsed._LOOKS", 20_000)
+        set_numbers(patch, "CLUSTERS", distances=20_000)
         X = np.random.default_rng(0).normal(size=(2000, 2))
         DPMeans(1e-9, algorithm="collapsed", order="index", max_iter=1, tol=1.0).fit(X)
     assert max(calls) <= 20_000
@@ -299,13 +300,11 @@ def test_a_stream_keeps_to_its_time_and_tells_of_its_passes(capsys):
 def test_an_interrupted_batch_keeps_what_was_opened(monkeypatch):
     X, _ = make_blobs(600, centers=6, n_features=3, random_state=0)
     model, whole = DPMeans(30.0).partial_fit(X[:5]), DPMeans(30.0).partial_fit(X[:5]).partial_fit(X)
-    fit_batch = kfree.inference.clusters.stream.fit_batch
 
     def interrupted(*args):
-        fit_batch(*args)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kfree.inference.clusters.stream, "fit_batch", interrupted)
+    monkeypatch.setattr(kfree.inference.clusters.batch, "apply_moves", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.partial_fit(X)
     assert model.n_clusters_ == whole.n_clusters_ > 3

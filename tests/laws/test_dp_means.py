@@ -149,7 +149,7 @@ def test_row_order_and_repetition_do_not_matter_on_samples_either():
     assert_array_equal(one.labels_[rows], two.labels_)
 
 
-@given(seed=st.integers(0, 200), name=st.sampled_from(SEPARABLE), algorithm=st.sampled_from(ALGORITHMS))
+@given(seed=st.integers(0, 200), name=st.sampled_from(SEPARABLE), algorithm=st.sampled_from(list(ALGORITHMS)))
 def test_sparse_rows_equal_dense_rows(seed, name, algorithm):
     assume(name != "itakura_saito")  # has no zeros
     rng = np.random.default_rng(seed)

@@ -8,13 +8,15 @@ from threadpoolctl import threadpool_limits
 from kfree import DPMeans
 from kfree.families import Geometry
 from kfree.inference.clusters import batch
-from kfree.inference.clusters.assign import Centres
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.cuts import SplitRule, halve
 from kfree.inference.clusters.gaps import split_at_gaps
 from kfree.inference.clusters.moves import apply_moves, nothing_tried
 from kfree.inference.clusters.table import make_memory, make_table
+from kfree.inference.goal import Goal
 from kfree.rows import DenseRows
 from support.family_data import make
+from support.numbers import set_numbers
 from support.slow_clusters import same_partition
 
 
@@ -114,19 +116,21 @@ def test_only_many_rows_of_one_cloud_tell_that_more_would_not_split_it(distance,
     X = rng.normal(size=(n, 8))
     X[: n // 2, 0] += distance
     table, _, memory = one_cluster(X - X.mean(axis=0))
-    halves = halve(table, 1, memory, SplitRule())
+    halves = halve(table, memory, SplitRule.CLEAR, np.ones(1, bool), 4)
     assert halves.whole.tolist() == [whole]
-    assert halves.clear(SplitRule()).tolist() == [distance > 0]
+    assert halves.worth_while(SplitRule.CLEAR).tolist() == [distance > 0]
 
 
 def looked_at(X, lam, room):
     """Objective and clusters of one cluster before and after its gaps were looked for."""
     X = X - X.mean(axis=0)
     table, centres, memory = one_cluster(X)
-    tried = nothing_tried(len(X))
-    assert apply_moves(table, centres, memory, lam, SplitRule(clarity=np.inf), tried=tried)[1] == 0
-    after, count = split_at_gaps(table, centres, memory, lam, room=room, tried=tried)
-    again = split_at_gaps(table, centres, memory, lam, room=room, tried=tried)[1] if not count else 0
+    tried, goal = nothing_tried(len(X)), Goal(lam, max_clusters=1 + room)
+    with pytest.MonkeyPatch.context() as patch:
+        set_numbers(patch, "CLUSTERS", clarity=np.inf)  # no cut in two is clear
+        assert apply_moves(table, centres, memory, goal, SplitRule.CLEAR, tried)[1] == 0
+    after, count = split_at_gaps(table, centres, memory, goal, tried)
+    again = split_at_gaps(table, centres, memory, goal, tried)[1] if not count else 0
     assert again == 0
     parts = [X[memory.labels == k] for k in range(len(after.mean))]
     for part, mean in zip(parts, after.mean):

@@ -12,8 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kfree import DPMeans, HDPMeans, lam_for_k
 from kfree.inference.clusters.table import make_memory
+from kfree.inference.goal import Goal, Order, Search
+from kfree.inference.loop import Budget
 from kfree.inference.shared.groups import Lams, make_groups
-from kfree.inference.shared.hdp_pass import Plan, three_part_pass
+from kfree.inference.shared.hdp_pass import three_part_pass
 from kfree.inference.shared.hdp_search import merge_and_split, move_local_clusters, move_single_rows, regroup, state_of
 from kfree.models.clusters import Problem
 from support.family_data import BREGMAN, NAMES, SEPARABLE, draw_rows, make
@@ -118,15 +120,16 @@ def test_the_best_partition_is_fixed_under_every_move(seed, name):
     assume(values[1][0] - values[0][0] > 1e-6 * values[0][0])
     best = values[0][2]
     problem = Problem.of(slow.x, None, slow.family, "none", slow.eta, slow.mu0)
-    table, plan = problem.table, Plan(Lams(slow.local, slow.top), "full", "index", 0.0, 1, np.inf)
+    table, budget = problem.table, Budget()
+    goal = Goal(slow.top, slow.local, tol=0.0, max_iter=1, search=Search.FULL, order=Order.INDEX)
     groups = make_groups(slow.groups.astype(np.int32), table.rows, slow.n_groups)
     state = state_of(table, groups, best.astype(np.int32), np.random.default_rng(0))
     moves = {
-        "pass": lambda: three_part_pass(table, groups, state, make_memory(6), plan)[0],
-        "shares": lambda: regroup(table, groups, state, plan.lams),
-        "local clusters": lambda: move_local_clusters(table, groups, state, plan),
-        "rows": lambda: move_single_rows(table, groups, state, plan),
-        "clusters": lambda: merge_and_split(table, groups, state, plan, splits=True),
+        "pass": lambda: three_part_pass(table, groups, state, make_memory(6), goal, budget)[0],
+        "shares": lambda: regroup(table, groups, state, Lams.of(goal)),
+        "local clusters": lambda: move_local_clusters(table, groups, state, goal, budget),
+        "rows": lambda: move_single_rows(table, groups, state, goal, budget),
+        "clusters": lambda: merge_and_split(table, groups, state, goal),
     }
     for move in moves.values():
         assert_array_equal(move().labels, best)

@@ -8,7 +8,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import adjusted_rand_score
 
 from kfree.families import FAMILIES, Family, Geometry, Mahalanobis, Summary, make_family
-from kfree.inference.clusters.assign import Centres, nearest
+from kfree.inference.clusters.assign import nearest
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.choose import choose_lam
 from kfree.inference.clusters.how_many.modes import _bridges
 from kfree.inference.clusters.table import Table, make_table

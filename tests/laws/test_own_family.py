@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kfree.families import Array, Family, Separable, make_family
-from kfree.inference.clusters.assign import Centres, nearest
+from kfree.inference.clusters.assign import nearest
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.table import make_table
 from kfree.rows import DenseRows
 from support.family_data import geometry_of, gradient

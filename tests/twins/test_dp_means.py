@@ -10,19 +10,22 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kfree.families import Geometry
-from kfree.inference.clusters.assign import Centres, assign, confirmed, loosen
+from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.batch import levels
+from kfree.inference.clusters.bounds import confirmed, loosen
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.collapsed import move_rows
 from kfree.inference.clusters.cuts import clarities
-from kfree.inference.clusters.grow import Grown, Growth, _pass, grow, update
+from kfree.inference.clusters.grow import Phase, grow, update
 from kfree.inference.clusters.moves import _halves_of_one, merge_halves
-from kfree.inference.clusters.serial import Sweep, Swept
-from kfree.inference.clusters.serial import _pass as serial_pass
+from kfree.inference.clusters.serial import SerialState, serial_pass
 from kfree.inference.clusters.table import make_memory, make_table
+from kfree.inference.goal import Goal
 from kfree.inference.loop import Budget
 from kfree.kernels import compiled, reference
 from kfree.rows import CsrRows, DenseRows, set_span_threads
 from support.family_data import BREGMAN, NAMES, draw_rows, make
+from support.numbers import set_numbers
 from support.slow_clusters import Slow, orders, same_partition
 
 NONE = np.empty(0)
@@ -55,17 +58,17 @@ def test_serial_evaluated_together_equals_one_row_at_a_time(name, piece, eta, mo
     family = make(name)
     if eta and not family.smoothable:
         pytest.skip("cosine has no prior")
-    monkeypatch.setattr("kfree.inference.clusters.grow.FIRST_PIECE", piece)
+    set_numbers(monkeypatch, "CLUSTERS", opener_pieces=(piece, 32_768))
     x = draw_rows(name, 40, 3, seed=1)
     weight = np.random.default_rng(0).integers(1, 4, size=40).astype(float)
     table, shift, mean = table_of(family, x, weight, eta)
     slow = Slow(family, x, 1.0, weight, eta, mean)
     slow.lam = lam_of(slow, 0.2)
     memory = make_memory(40)
-    state = Swept(Centres(table.geometry, (mean - shift)[None]), np.random.default_rng(0))
+    state = SerialState(Centres(table.geometry, (mean - shift)[None]), np.random.default_rng(0))
     opened = 0
     for order, (labels, means) in zip(orders(40, 4), slow.serial(orders(40, 4))):
-        state, info = serial_pass(table, state, memory, Sweep(slow.lam, order, 0.0))
+        state, info = serial_pass(table, state, memory, Goal(slow.lam, tol=0.0, order=order))
         opened += info.opened
         assert_array_equal(memory.labels, labels)
         assert_allclose(state.centres.mean + shift, means, rtol=1e-10, atol=1e-12)
@@ -76,13 +79,12 @@ def test_serial_gives_bitwise_equal_centres_for_any_piece_and_span(monkeypatch):
     x = np.random.default_rng(0).normal(size=(3000, 5))
     results = []
     for piece, largest in ((32, 32768), (1, 1), (7, 64), (500, 500)):
-        monkeypatch.setattr("kfree.inference.clusters.grow.FIRST_PIECE", piece)
-        monkeypatch.setattr("kfree.inference.clusters.grow.LARGEST_PIECE", largest)
+        set_numbers(monkeypatch, "CLUSTERS", opener_pieces=(piece, largest))
         table, _, _ = table_of(make("sqeuclidean"), x)
         memory, order = make_memory(3000), orders(3000, 1)[0]
-        state = Swept(Centres(table.geometry, np.zeros((1, 5))), np.random.default_rng(0))
+        state = SerialState(Centres(table.geometry, np.zeros((1, 5))), np.random.default_rng(0))
         for _ in range(3):
-            state, _ = serial_pass(table, state, memory, Sweep(9.0, order, 0.0))
+            state, _ = serial_pass(table, state, memory, Goal(9.0, tol=0.0, order=order))
         results.append((memory.labels.copy(), state.centres.mean))
     for labels, mean in results[1:]:
         assert_array_equal(labels, results[0][0])
@@ -95,13 +97,12 @@ def test_delayed_creation_equals_the_plain_algorithm(name):
     table, shift, mean = table_of(family, x)
     slow = Slow(family, x, 1.0)
     slow.lam = lam_of(slow, 0.25)
-    memory = make_memory(30)
-    state = Grown(Centres(table.geometry, (mean - shift)[None]), 0)
-    growth = Growth(slow.lam, 0.0, pause=0, one_at_a_time=True)
+    memory, centres = make_memory(30), Centres(table.geometry, (mean - shift)[None])
+    goal = Goal(slow.lam, tol=0.0, max_iter=1)
     for labels, means in slow.delayed(8):
-        state, _ = _pass(table, state, memory, growth, 1)
+        centres = grow(table, centres, memory, goal, Budget(), Phase(""), delayed=True).state.centres
         assert same_partition(memory.labels, labels)
-        assert_allclose(np.sort(state.centres.mean + shift, axis=0), np.sort(means, axis=0), rtol=1e-9, atol=1e-12)
+        assert_allclose(np.sort(centres.mean + shift, axis=0), np.sort(means, axis=0), rtol=1e-9, atol=1e-12)
 
 
 @given(
@@ -125,9 +126,9 @@ def test_passes_made_in_one_call_equal_passes_one_by_one(seed, tol, weighted, wh
         start, memory, told = Centres(table.geometry, np.zeros((1, 3))), make_memory(80), []
         budget = Budget(report=lambda phase, count, info, told=told: told.append((count, info)))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("kfree.inference.clusters.grow.QUICK", 10**9 if at_once else 0)
-            growth = Growth(4.0, tol, most)
-            outcome = grow(table, start, memory, growth, budget, phase="", max_iter=max_iter)
+            set_numbers(patch, "CLUSTERS", quick=10**9 if at_once else 0)
+            goal = Goal(4.0, tol=tol, max_clusters=most, max_iter=max_iter)
+            outcome = grow(table, start, memory, goal, budget, Phase(""))
         assert [count for count, _ in told] == list(range(1, len(told) + 1))
         assert [info.objective for _, info in told] == outcome.trace
         results.append((outcome, memory.labels, [info[2:5] for _, info in told]))
@@ -137,7 +138,7 @@ def test_passes_made_in_one_call_equal_passes_one_by_one(seed, tol, weighted, wh
     assert_allclose(mine.trace, theirs.trace, rtol=1e-12)
     assert_array_equal(labels, their_labels)
     assert_allclose(mine.state.centres.mean, theirs.state.centres.mean, rtol=1e-12, atol=1e-13)
-    assert (mine.state.pause, mine.state.moved) == (theirs.state.pause, theirs.state.moved)
+    assert mine.state.moved == theirs.state.moved
 
 
 @given(seed=st.integers(0, 2**20), passes=st.integers(1, 5), whole=st.booleans(), dtype=st.sampled_from(["f4", "f8"]))
@@ -151,7 +152,7 @@ def test_spans_assigned_in_one_call_equal_spans_taken_apart(seed, passes, whole,
         table, _, _ = table_of(make("sqeuclidean"), x, weight)
         centres, memory = Centres(table.geometry, table.rows.dense(np.arange(7))), make_memory(60)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("kfree.inference.clusters.assign.QUICK", 0)  # bounds from the first pass on
+            set_numbers(patch, "CLUSTERS", quick=0)  # bounds from the first pass on
             if not at_once:
                 patch.setattr(DenseRows, "assign", lambda self, *rest: None)
             for _ in range(passes):
@@ -169,9 +170,7 @@ def test_collapsed_in_blocks_equals_one_row_at_a_time(name, sparse, eta, monkeyp
     family = make(name)
     if eta and not family.smoothable:
         pytest.skip("cosine has no prior")
-    monkeypatch.setattr("kfree.inference.clusters.collapsed._BLOCK", 7)
-    monkeypatch.setattr("kfree.inference.clusters.collapsed._VISITS", 7)
-    monkeypatch.setattr("kfree.inference.clusters.collapsed._LOOKS", 7 * 3 * 3)
+    set_numbers(monkeypatch, "CLUSTERS", row_block=7, distances=7 * 3 * 3)
     x = draw_rows(name, 24, 3, seed=3, boundary=False)
     weight = np.random.default_rng(1).integers(1, 4, size=24).astype(float)
     table, _, mean = table_of(family, x, weight, eta, sparse)
@@ -180,7 +179,7 @@ def test_collapsed_in_blocks_equals_one_row_at_a_time(name, sparse, eta, monkeyp
     memory = make_memory(24)
     memory.labels[:] = np.arange(24) % 3
     for order, labels in zip(orders(24, 3), slow.collapsed(np.arange(24) % 3, orders(24, 3))):
-        move_rows(table, memory, slow.lam, order, np.inf)
+        move_rows(table, memory, Goal(slow.lam), order, Budget())
         assert same_partition(memory.labels, labels)
 
 
@@ -206,7 +205,8 @@ def test_counts_move_as_rows_of_any_family_do(seed, eta, share, most, name):
         with pytest.MonkeyPatch.context() as patch:
             if blocks:
                 patch.setattr(table.geometry.family, "entropic", False)
-            moved = [move_rows(table, memory, lam, order, most) for order in orders(40, 3)]
+            goal = Goal(lam, max_clusters=most)
+            moved = [move_rows(table, memory, goal, order, Budget()) for order in orders(40, 3)]
         found.append((moved, memory.labels))
     for moved, labels in found[1:]:
         assert_allclose(moved, found[0][0])
@@ -275,7 +275,8 @@ def test_points_move_as_rows_of_any_family_do(seed, eta, share, most, far):
         with pytest.MonkeyPatch.context() as patch:
             if blocks:
                 patch.setattr(table.geometry.family, "euclidean_factor", None)
-            moved = [move_rows(table, memory, lam, order, most) for order in orders(60, 3)]
+            goal = Goal(lam, max_clusters=most)
+            moved = [move_rows(table, memory, goal, order, Budget()) for order in orders(60, 3)]
         found.append((moved, memory.labels))
     assert_allclose(found[0][0], found[1][0])
     assert same_partition(found[0][1][weight > 0], found[1][1][weight > 0])
@@ -287,7 +288,7 @@ def test_collapsed_joins_the_cluster_whose_cost_rises_least_not_the_nearest():
     table, _, _ = table_of(make("sqeuclidean"), x)
     memory = make_memory(52)
     memory.labels[:] = [0] * 50 + [1, 0]
-    move_rows(table, memory, 100.0, np.array([51]), np.inf)
+    move_rows(table, memory, Goal(100.0), np.array([51]), Budget())
     assert memory.labels[51] == 1
 
 
@@ -314,7 +315,7 @@ def test_bounds_never_hide_a_nearer_centre(seed, name, size):
 
 @given(seed=st.integers(0, 2**20), name=st.sampled_from(BREGMAN))
 def test_centres_that_moved_are_the_same_as_new_ones(seed, name):
-    rng, p, most = np.random.default_rng(seed), 3, "kfree.inference.clusters.assign._LARGE"
+    rng, p = np.random.default_rng(seed), 3
     x = draw_rows(name, 40, p, seed=seed)
     table, _, _ = table_of(make(name), x)
     stats, geometry = table.rows.dense(slice(0, 40)), table.geometry
@@ -323,7 +324,7 @@ def test_centres_that_moved_are_the_same_as_new_ones(seed, name):
     mean = np.concatenate([before.mean[kept], geometry.centre(stats[30:32], np.ones(2))])
     mean[rng.integers(8)] = mean[-1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(most, 0)
+        set_numbers(patch, "CLUSTERS", large_centres=0)
         assert "affine" not in before.moved(mean, kept).__dict__  # nothing is known of centres that nobody asked for
         size = before.affine.size
         after = before.moved(mean, kept)
@@ -371,7 +372,7 @@ def test_threads_do_not_matter():
             table, _, _ = table_of(make("sqeuclidean"), x)
             memory = make_memory(len(x))
             start = Centres(table.geometry, np.zeros((1, 3)))
-            out = grow(table, start, memory, Growth(4.0), Budget(), phase="", max_iter=12)
+            out = grow(table, start, memory, Goal(4.0, max_iter=12), Budget(), Phase(""))
             results.append((memory.labels.copy(), out.state.centres.mean, out.trace))
     for labels, mean, trace in results[1:]:
         assert_array_equal(labels, results[0][0])
@@ -434,8 +435,7 @@ def test_copies_and_order_do_not_matter_to_who_is_half_of_whom():
 def test_samples_grow_and_leave_out_half_of_a_table(n):
     table, _, _ = table_of(make("sqeuclidean"), np.random.default_rng(n).normal(size=(n, 1)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kfree.inference.clusters.batch.FIRST_SAMPLE", 50)
-        patch.setattr("kfree.inference.clusters.batch.LAST_SAMPLE", 1250)
+        set_numbers(patch, "CLUSTERS", first_sample=50, last_sample=1250)
         sizes = [level.rows.size for level in levels(table)]
     assert bool(sizes) == (n >= 100)
     assert all(2 * size <= n for size in sizes)

@@ -7,10 +7,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kfree.inference.clusters.table import make_memory
-from kfree.inference.shared.groups import Lams, make_groups
-from kfree.inference.shared.hdp_pass import Plan, start_state, three_part_pass
+from kfree.inference.goal import Goal
+from kfree.inference.loop import Budget
+from kfree.inference.shared.groups import make_groups
+from kfree.inference.shared.hdp_pass import start_state, three_part_pass
 from kfree.models.clusters import Problem
 from support.family_data import NAMES, draw_rows, make
+from support.numbers import set_numbers
 from support.slow_clusters import SlowHDP
 
 
@@ -33,10 +36,10 @@ def compare(slow, orders, start=None, weight=None):
     given = start is not None
     mean = slow.centre(np.arange(len(slow.x)))[None] if not given else np.array(start)
     state = start_state(mean - shift, table, groups, given=given, rng=np.random.default_rng(0))
-    memory, lams, opened = make_memory(table.n), Lams(slow.local, slow.top), 0
+    memory, opened = make_memory(table.n), 0
     for order, (labels, means, readings) in zip(orders, slow.passes(orders, start)):
-        plan = Plan(lams, "points", order, 0.0, 1, np.inf)
-        state, info, values = three_part_pass(table, groups, state, memory, plan)
+        goal = Goal(slow.top, slow.local, tol=0.0, max_iter=1, order=order)
+        state, info, values = three_part_pass(table, groups, state, memory, goal, Budget())
         opened += info.opened
         assert_array_equal(state.labels, labels)
         assert_allclose(state.centres.mean + shift, means, rtol=1e-9, atol=1e-12)
@@ -61,12 +64,10 @@ def group_orders(groups, passes, seed=0):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_pass_in_blocks_equals_one_row_at_a_time(name, eta, few, monkeypatch):
     family = make(name)
-    monkeypatch.setattr("kfree.inference.shared.row_choices._FEW", few)  # 0: all groups are tried without a visit first
+    # few 0: all groups are tried without a visit first
+    set_numbers(monkeypatch, "HDP", few_held=few, blocks=(3, 65_536), block_openers=2, part_entries=12)
     if eta and not family.smoothable:
         pytest.skip("cosine has no prior")
-    monkeypatch.setattr("kfree.inference.shared.row_choices.FIRST_BLOCK", 3)
-    monkeypatch.setattr("kfree.inference.shared.row_choices.MOST_OPENERS", 2)
-    monkeypatch.setattr("kfree.inference.shared.local_clusters.MOST_ENTRIES", 12)
     opened = 0
     for seed, (local, top) in enumerate([(0.1, 0.1), (0.02, 0.3), (0.3, 0.02), (0.0, 0.2), (0.2, 0.0)]):
         x = draw_rows(name, 36, 3, seed=seed)
@@ -82,20 +83,15 @@ def test_a_pass_in_blocks_equals_one_row_at_a_time(name, eta, few, monkeypatch):
     seed=st.integers(0, 10_000), name=st.sampled_from(NAMES), block=st.sampled_from([1, 4, 256]), seeded=st.booleans()
 )
 def test_any_block_and_any_start_give_the_same(seed, name, block, seeded):
-    from kfree.inference.shared import row_choices
-
-    before = row_choices.FIRST_BLOCK
     rng = np.random.default_rng(seed)
     family, x = make(name), draw_rows(name, 30, 3, seed=seed)
     groups = rng.integers(1, 7, size=30) - 1
     slow = SlowHDP(family, x, groups, 0.0, 0.0)
     slow.local, slow.top = rng.uniform(0.01, 0.4, size=2) * reach(slow)
     start = [slow.single(i) for i in rng.choice(30, 3, replace=False)] if seeded else None
-    try:
-        row_choices.FIRST_BLOCK = block
+    with pytest.MonkeyPatch.context() as patch:
+        set_numbers(patch, "HDP", blocks=(block, 65_536))
         compare(slow, group_orders(groups, 4, seed), start)
-    finally:
-        row_choices.FIRST_BLOCK = before
 
 
 def test_ties_between_whole_numbers_are_decided_alike():

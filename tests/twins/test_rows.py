@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kfree.rows.base
 from kfree.families import MINUS_INF, Geometry, Poisson
-from kfree.inference.clusters.assign import Centres, nearest
+from kfree.inference.clusters.assign import nearest
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.table import make_table
 from kfree.rows import CsrRows, DenseRows, n_threads, set_span_threads
 from kfree.rows.threads import in_order

@@ -3,12 +3,15 @@
 import warnings
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._sklearn import check_table
-from kfree.families import FAMILIES, make_family
+from kfree.families import FAMILIES, Array, make_family
+from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget, Info
 from kfree.models.checks import check_choice, check_number, check_verbose, works_on_sparse
 from kfree.models.clusters import Model, Problem
@@ -35,6 +38,7 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     weighting: Any
     smoothing: Any
     smoothing_mean: Any
+    random_state: Any
     verbose: Any
 
     def transform(self, X):
@@ -84,6 +88,16 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def _problem(self, X: Any, sample_weight: Any) -> Problem:
         return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
+
+    def _limits(self) -> Goal:
+        """The limits of a fit; what it is to reach is still to be found."""
+        most = np.inf if self.max_clusters is None else self.max_clusters
+        return Goal(np.nan, tol=self.tol, max_iter=self.max_iter, max_clusters=most)
+
+    def _seeds(self, goal: Goal) -> Array:
+        """A seed for each fit; one where nothing is random."""
+        random = goal.order is Order.RANDOM or goal.start is Start.KMEANS_PLUS_PLUS
+        return check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init if random else 1)
 
     def _reporter(self):
         if not check_verbose(self.verbose):

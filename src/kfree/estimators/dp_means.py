@@ -1,18 +1,18 @@
 """DPMeans: clusters without K, for every Bregman divergence."""
 
-from typing import Any
-
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters
 from kfree.estimators._sklearn import check_table
-from kfree.inference.clusters.fit import ALGORITHMS, SEARCHES, Fitted, Plan
+from kfree.inference.clusters.fit import ALGORITHMS, Fitted
+from kfree.inference.goal import Goal, Order, Search
 from kfree.inference.loop import Budget
 from kfree.models.checks import check_choice, check_flag, check_number
-from kfree.models.clusters import Model, Problem, Start
+from kfree.models.clusters import Aim, Model, Problem
 from kfree.rows import set_span_threads
+
+_SEARCHES = ("auto", "points", "polish", "full")
 
 
 class DPMeans(HardClusters):
@@ -195,10 +195,10 @@ class DPMeans(HardClusters):
         with set_span_threads():
             budget = Budget(self.max_time, self._reporter())
             problem = self._problem(X, sample_weight)
-            start = self._start(problem, budget)
-            best = self._best_of(problem, start, budget)
-            self._publish(problem, start, best)
-        self._warn(start.message, budget)
+            aim = self._aim(problem, budget)
+            best = problem.best_of(aim.goal, budget, self._seeds(aim.goal))
+            self._publish(problem, aim, best)
+        self._warn(aim.message(budget), budget)
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -315,59 +315,44 @@ class DPMeans(HardClusters):
             check_choice("lam", self.lam, ("auto",), "or a positive number")
         else:
             check_number("lam", self.lam, above=0.0, hint="Pass a positive number, or lam='auto'.")
-        check_choice("algorithm", self.algorithm, ALGORITHMS)
-        check_choice("search", self.search, SEARCHES)
+        check_choice("algorithm", self.algorithm, tuple(ALGORITHMS))
+        check_choice("search", self.search, _SEARCHES)
         check_flag("warm_start", self.warm_start)
         self._check_common()
 
-    def _start(self, problem: Problem, budget: Budget) -> Start:
-        """Where to start, and with which lam."""
-        most = np.inf if self.max_clusters is None else self.max_clusters
-        given: Any = self.init
+    def _aim(self, problem: Problem, budget: Budget) -> Aim:
+        """What to fit, and from where."""
+        wish, given = self._wish(problem), self.init
         if self.warm_start and hasattr(self, "_model"):
-            given = self.cluster_centers_[: int(min(most, self.n_clusters_))]
+            given = self.cluster_centers_[: int(min(wish.max_clusters, self.n_clusters_))]
             try:
                 problem.check_centres(given)
             except ValueError as error:
                 raise ValueError(
                     f"warm_start=True cannot go on from the centres of the last fit: {error} Set warm_start=False."
                 ) from None
-        return problem.start(given, self.lam, most, budget)
+        return problem.goal(wish, self.lam, given, budget)
 
-    def _plan(self, start: Start) -> Plan:
-        search = self.search
-        if search == "auto":
-            auto = isinstance(self.lam, str)  # a price, which only a search with splits can follow
-            search = "full" if auto else "clear" if self.algorithm == "batch" else "points"
-        order = self.order if isinstance(self.order, str) else np.asarray(self.order)
+    def _wish(self, problem: Problem) -> Goal:
+        """What the parameters say, lam and the start apart."""
+        if self.search != "auto":
+            search = Search(self.search)
+        elif isinstance(self.lam, str):  # a price, which only a search with splits can follow
+            search = Search.FULL
+        else:
+            search = Search.CLEAR if self.algorithm == "batch" else Search.POINTS
+        order = problem.check_order(self.order)
         if self.algorithm in ("batch", "delayed"):
-            order = "content"  # the row moves of a stronger search must not bring back the order of the rows
-        most = np.inf if self.max_clusters is None else self.max_clusters
-        return Plan(start.lam, self.algorithm, search, order, self.tol, self.max_iter, most, start.given, start.price)
+            order = Order.CONTENT  # the row moves of a stronger search must not bring back the order of the rows
+        return self._limits()._replace(algorithm=self.algorithm, search=search, order=order)
 
-    def _best_of(self, problem: Problem, start: Start, budget: Budget) -> Fitted:
-        plan = self._plan(start)
-        problem.check_order(self.order if isinstance(self.order, str) else np.asarray(self.order))
-        random = plan.order in ("random",) if isinstance(plan.order, str) else False
-        random |= isinstance(self.init, str) and self.init == "k-means++"
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init if random else 1)
-        best: Fitted | None = None
-        for seed in seeds:
-            if best is not None and budget.spent:
-                break
-            result = problem.fit(start, plan, budget, np.random.default_rng(seed))
-            if best is None or result.objective < best.objective:
-                best = result
-        assert best is not None
-        return best
-
-    def _publish(self, problem: Problem, start: Start, fitted: Fitted) -> None:
+    def _publish(self, problem: Problem, aim: Aim, fitted: Fitted) -> None:
         """Write every fitted attribute, once."""
         self._model = Model.of(problem, fitted, fitted.reach)
         self.labels_ = fitted.labels
-        self.lam_, self._price = float(start.lam), isinstance(self.lam, str)
-        self.lam_window_ = start.window
-        self.n_groups_ = start.n_groups
+        self.lam_, self._price = float(aim.goal.lam), isinstance(self.lam, str)
+        self.lam_window_ = aim.window
+        self.n_groups_ = aim.n_groups
         self.inertia_, self.objective_ = float(fitted.inertia), float(fitted.objective)
         self.objective_trace_ = np.array(fitted.trace)
         self.n_iter_ = max(1, fitted.n_iter)

@@ -3,19 +3,18 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters
 from kfree.estimators._sklearn import check_table
+from kfree.inference.goal import Goal, Order, Search
 from kfree.inference.loop import Budget
 from kfree.inference.shared.groups import Groups, Lams, make_groups
-from kfree.inference.shared.hdp_fit import fit
-from kfree.inference.shared.hdp_pass import Fitted, Plan
+from kfree.inference.shared.hdp_pass import SharedFit
 from kfree.models.checks import check_choice, check_number
 from kfree.models.clusters import Problem
 from kfree.models.group_names import GroupIndex, check_groups
-from kfree.models.shared import Locals, SharedModel, SharedStart
+from kfree.models.shared import Locals, SharedAim, SharedModel
 from kfree.rows import set_span_threads
 
 _SEARCHES = ("auto", "points", "full")
@@ -196,10 +195,10 @@ class HDPMeans(HardClusters):
             problem = self._problem(X, sample_weight)
             index, code = (None, np.zeros(X.shape[0], np.int32)) if labels is None else GroupIndex.of(labels)
             grouped = make_groups(code, problem.table.rows, 1 if index is None else index.labels.size)
-            start = self._start(problem, grouped, budget)
-            best = self._best_of(problem, grouped, start, budget)
-            self._publish(problem, grouped, index, start.lams, best)
-        self._warn(start.start.message, budget)
+            aim = self._aim(problem, grouped, budget)
+            best = aim.best_of(problem, grouped, budget, self._seeds(aim.goal))
+            self._publish(problem, grouped, index, Lams.of(aim.goal), best)
+        self._warn(aim.aim.message(budget), budget)
         return self
 
     def fit_predict(self, X, y=None, *, groups=None, sample_weight=None):
@@ -292,41 +291,27 @@ class HDPMeans(HardClusters):
         check_choice("search", self.search, _SEARCHES)
         self._check_common()
 
-    def _start(self, problem: Problem, groups: Groups, budget: Budget) -> SharedStart:
-        """The penalties, and where to start."""
-        most = np.inf if self.max_clusters is None else self.max_clusters
-        again = self.warm_start and hasattr(self, "_model")
-        given: Any = self.cluster_centers_[: int(min(most, self.n_clusters_))] if again else self.init
+    def _aim(self, problem: Problem, groups: Groups, budget: Budget) -> SharedAim:
+        """What to fit, and from where."""
+        wish, again = self._wish(problem), self.warm_start and hasattr(self, "_model")
+        given: Any = self.cluster_centers_[: int(min(wish.max_clusters, self.n_clusters_))] if again else self.init
         local, top = (None if isinstance(lam, str) else float(lam) for lam in (self.lam_local, self.lam_global))
-        return SharedStart.of(problem, groups, given, (local, top), most, budget)._replace(again=again)
+        return SharedAim.of(problem, groups, wish, (local, top), given, budget)._replace(again=again)
 
-    def _plan(self, start: SharedStart) -> Plan:
+    def _wish(self, problem: Problem) -> Goal:
+        """What the parameters say, penalties and start apart."""
         auto = isinstance(self.lam_local, str) or isinstance(self.lam_global, str)
         search = self.search if self.search != "auto" else "full" if auto else "points"
-        order = self.order if isinstance(self.order, str) else np.asarray(self.order)
+        order = problem.check_order(self.order)
         if search == "full":
-            order = "content"  # what is searched for is a minimum, not a trajectory: rows in any order give the same
-        most = np.inf if self.max_clusters is None else self.max_clusters
-        return Plan(start.lams, search, order, self.tol, self.max_iter, most, start.price)
+            order = (
+                Order.CONTENT
+            )  # what is searched for is a minimum, not a trajectory: rows in any order give the same
+        return self._limits()._replace(search=Search(search), order=order)
 
-    def _best_of(self, problem: Problem, groups: Groups, start: SharedStart, budget: Budget) -> Fitted:
-        plan = self._plan(start)
-        problem.check_order(self.order if isinstance(self.order, str) else np.asarray(self.order))
-        random = isinstance(plan.order, str) and plan.order == "random"
-        random |= isinstance(self.init, str) and self.init == "k-means++"
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init if random else 1)
-        best: Fitted | None = None
-        for seed in seeds:
-            if best is not None and budget.spent:
-                break
-            state = start.state(problem, groups, plan, budget, np.random.default_rng(seed))
-            result = fit(problem.table, groups, state, plan, budget, problem.publish)
-            if best is None or result.objective < best.objective:
-                best = result
-        assert best is not None
-        return best
-
-    def _publish(self, problem: Problem, groups: Groups, index: GroupIndex | None, lams: Lams, fitted: Fitted) -> None:
+    def _publish(
+        self, problem: Problem, groups: Groups, index: GroupIndex | None, lams: Lams, fitted: SharedFit
+    ) -> None:
         """Write every fitted attribute, once."""
         self._shared = SharedModel.of(problem, fitted, index, lams)
         self._model = self._shared.model

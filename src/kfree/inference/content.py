@@ -1,4 +1,4 @@
-"""Numbers that look random and are functions of row content: hashes in, uniform numbers and dithered rows out."""
+"""Row content: which rows are copies, and numbers that look random and are functions of content alone."""
 
 import numpy as np
 
@@ -9,6 +9,22 @@ from kfree.kernels.splitmix import GOLDEN, mix
 _GAP_ROWS = 2000
 # Columns that are dithered at a time.
 _COLUMNS = 16
+
+
+def starts(ordered: Array) -> Array:
+    """Mask of the entries of a sorted array that differ from the one before."""
+    return np.concatenate([np.ones(min(1, ordered.size), bool), ordered[1:] != ordered[:-1]])
+
+
+def count_distinct(hashes: Array) -> int:
+    """Number of different contents."""
+    return int(np.count_nonzero(starts(np.sort(hashes))))
+
+
+def one_of_each(hashes: Array) -> Array:
+    """Positions of one row of each content, in the order of their hashes."""
+    order = np.argsort(hashes)
+    return order[starts(hashes[order])]
 
 
 def uniform(ticket: Array, stream: int | Array) -> Array:

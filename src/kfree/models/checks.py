@@ -286,7 +286,6 @@ def make_rows(
 
     ``unit`` is the length that weighs 1 with relative weighting, 0 to take it from these rows.
     """
-    check_domain(X, family)
     scale, size = row_scale(X, family)
     once = np.minimum(weight, 1.0) if weight.size else weight
     if weighting != "none":

@@ -1,17 +1,21 @@
 """Between an estimator and the inference below it: a problem to be solved, and a model to be asked."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kfree.families import Array, Family, Geometry
-from kfree.inference.clusters.assign import Centres, assign, cost_matrix
-from kfree.inference.clusters.fit import Fitted, Plan, fit
+from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.exact import cost_matrix
+from kfree.inference.clusters.fit import Fitted, fit
 from kfree.inference.clusters.how_many.choose import AutoLam, choose_lam
-from kfree.inference.clusters.seeds import covering_centres, farthest_first, global_centre, seeded_centres
-from kfree.inference.clusters.stream import absorb
+from kfree.inference.clusters.seeds import farthest_first
+from kfree.inference.clusters.stream import Known, absorb
 from kfree.inference.clusters.table import Table, make_memory, make_table
-from kfree.inference.loop import Budget
+from kfree.inference.goal import Goal, Order, Start
+from kfree.inference.loop import Budget, attempt
 from kfree.models.checks import (
     WEIGHTINGS,
     Prepared,
@@ -29,23 +33,6 @@ from kfree.models.checks import (
     summarise,
     weighted_mean,
 )
-
-
-def publish(mean: Array, shift: Array) -> Array:
-    """Centres rounded once to the users' units, and back."""
-    return (mean + shift) - shift
-
-
-class Start(NamedTuple):
-    """Where a fit starts and with which penalty."""
-
-    lam: float
-    init: Any  # name of the seeding, or centres (K, p) in the geometry of the table
-    given: bool  # not to be looked for on samples
-    price: bool  # lam and the start were found together
-    window: tuple[float, float] | None = None
-    n_groups: int | None = None
-    message: str = ""  # what the user should know of the choice
 
 
 class Problem(NamedTuple):
@@ -66,46 +53,43 @@ class Problem(NamedTuple):
         if not np.isfinite(smoothing):
             raise ValueError(f"smoothing must be finite, got {smoothing!r}.")
         family = check_family(divergence, X)
-        check_domain(X, family)
         weight = check_weight(sample_weight, X.shape[0])
         if type(family).adapt is not Family.adapt:
             family = family.adapt(summarise(X, weight, weighted_mean(X, weight, row_scale(X, family)[0])))
+        check_domain(X, family)
         prepared = make_rows(X, family, weight, None, weighting=weighting)
         geometry = make_geometry(prepared, smoothing, smoothing_mean)
         table = make_table(prepared.rows, geometry, prepared.once)
         check_reach(table, family)
         return cls(table, family, prepared.shift, prepared.unit)
 
-    def publish(self, mean: Array) -> Array:
-        """Centres as ``predict`` will have them."""
-        return publish(mean, self.shift)
+    def goal(self, wish: Goal, lam: Any, init: Any, budget: Budget) -> "Aim":
+        """What to fit: the user's wish with ``lam`` and ``init`` resolved."""
+        start = Start.MEAN if isinstance(init, str) and init == "auto" else init
+        start = Start(start) if isinstance(start, str) else start
+        if not isinstance(start, Start):
+            start = self.check_centres(start)
+            if start.shape[0] > wish.max_clusters:
+                raise ValueError(f"init has {start.shape[0]} centres, more than max_clusters={wish.max_clusters}.")
+        if not isinstance(lam, str):
+            return Aim(wish._replace(lam=float(lam), start=start, samples=start is Start.MEAN), None)
+        found = self.choose(budget)
+        if found is None:
+            return Aim(wish._replace(lam=self.any_lam(), start=Start.MEAN, samples=True), None)
+        paired = isinstance(init, str) and init == "auto"
+        if paired:
+            start = found.mean[: int(min(wish.max_clusters, found.mean.shape[0]))]
+        return Aim(wish._replace(lam=found.lam, start=start, samples=False, paired=paired), found)
 
-    def start(self, init: Any, lam: Any, most: float, budget: Budget) -> Start:
-        """Resolve ``lam`` and ``init``."""
-        centres = None if isinstance(init, str) else self.check_centres(init)
-        if centres is not None and centres.shape[0] > most:
-            raise ValueError(f"init has {centres.shape[0]} centres, more than max_clusters={most}.")
-        if isinstance(lam, str):
-            return self._auto(init, centres, most, budget)
-        if centres is not None:
-            return Start(float(lam), centres, True, False)
-        return Start(float(lam), init, init in ("farthest_first", "k-means++"), False)
-
-    def _auto(self, init: Any, centres: Array | None, most: float, budget: Budget) -> Start:
-        """lam from the data, and the solution that comes with it unless the user wants another start."""
+    def choose(self, budget: Budget) -> AutoLam | None:
+        """lam from the data, and the solution that comes with it; None if the user does not wait for it."""
         check_reach(self.table, self.family, auto=True)
-        try:
-            found = choose_lam(self.table, budget)
-        except KeyboardInterrupt:
-            budget.interrupted = True
-            reach = float(farthest_first(self.table, 1)[0][0])
-            return Start(reach if 0 < reach < np.inf else 1.0, "mean", False, False)
-        message = auto_message(found, budget)
-        start: Any = centres if centres is not None else init
-        own = isinstance(start, str) and start == "auto"
-        if own:
-            start = found.mean[: int(min(most, found.mean.shape[0]))]
-        return Start(found.lam, start, True, own, found.window, found.n_groups, message)
+        return attempt(lambda: choose_lam(self.table, budget), lambda: None, budget)
+
+    def any_lam(self) -> float:
+        """A lam for which all rows are one cluster: where none was chosen."""
+        reach = float(farthest_first(self.table, 1)[0][0])
+        return reach if 0 < reach < np.inf else 1.0
 
     def check_centres(self, init: Any) -> Array:
         """First centres in the geometry of the table."""
@@ -118,34 +102,50 @@ class Problem(NamedTuple):
         scale, _ = row_scale(centres, self.family, "init")
         return (centres * scale[:, None] if scale.size else centres) - self.shift
 
-    def check_order(self, order: Any) -> None:
-        """An explicit order must be a permutation of the rows."""
+    def check_order(self, order: Any) -> Order | Array:
+        """The order of the rows; an explicit one must be a permutation of them."""
         if isinstance(order, str):
-            return
-        n = self.table.n
+            return Order(order)
+        order, n = np.asarray(order), self.table.n
         if order.shape != (n,) or order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(n)):
             raise ValueError(
                 f"order must be 'random', 'index' or a permutation of 0 .. {n - 1}, "
                 f"got an array of shape {order.shape} that is not one."
             )
+        return order
 
-    def fit(self, start: Start, plan: Plan, budget: Budget, rng: np.random.Generator) -> Fitted:
-        """One fit."""
-        try:
-            first = self.first_centres(start, plan.max_clusters, budget, rng)
-        except KeyboardInterrupt:
-            budget.interrupted, first = True, global_centre(self.table)
-        return fit(self.table, first, plan, budget, rng, self.publish)
+    def best_of(self, goal: Goal, budget: Budget, seeds: Iterable[int]) -> Fitted:
+        """The fit with the least objective, one for each seed; as many as the budget allows."""
+        best: Fitted | None = None
+        for seed in seeds:
+            if best is not None and budget.spent:
+                break
+            found = fit(self.table, goal, budget, np.random.default_rng(seed))
+            if best is None or found.objective < best.objective:
+                best = found
+        assert best is not None
+        return best
 
-    def first_centres(self, start: Start, most: float, budget: Budget, rng: np.random.Generator) -> Array:
-        """The centres that a start stands for."""
-        if not isinstance(start.init, str):
-            return start.init
-        if start.init == "farthest_first":
-            return covering_centres(self.table, start.lam, most, budget)
-        if start.init == "k-means++":
-            return seeded_centres(self.table, start.lam, most, budget, rng)
-        return global_centre(self.table)
+
+class Aim(NamedTuple):
+    """What to fit, and where it comes from."""
+
+    goal: Goal
+    found: AutoLam | None  # the choice of lam, if it was chosen from the data
+
+    @property
+    def window(self) -> tuple[float, float] | None:
+        """The range of lam over which the number of clusters chosen is best."""
+        return self.found.window if self.found else None
+
+    @property
+    def n_groups(self) -> int | None:
+        """Groups with a gap between them that were seen."""
+        return self.found.n_groups if self.found else None
+
+    def message(self, budget: Budget) -> str:
+        """What the user should know of the choice."""
+        return auto_message(self.found, budget) if self.found else ""
 
 
 _TOO_SHORT = (
@@ -197,6 +197,7 @@ class Model(NamedTuple):
     def table(self, X: Any, weight: Array, weighting: str = "none", *, opens: bool = False) -> Table:
         """Rows as the fit saw its own, without hashes."""
         family = check_family(self.geometry.family, X)
+        check_domain(X, family)
         prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit)
         return make_table(prepared.rows, self.geometry, prepared.once, hashes=False, opens=opens)
 
@@ -248,7 +249,7 @@ class Model(NamedTuple):
         budget sufficed."""
         table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting, opens=True)
         mean = self.centres - self.shift
-        result = absorb(table, mean, self.total, self.mass, lam, most, lambda mean: publish(mean, self.shift), budget)
+        result = absorb(table, Known(mean, self.total, self.mass), Goal(lam, max_clusters=most), budget)
         model = self._replace(centres=result.mean + self.shift, total=result.total, mass=result.mass)
         objective = result.inertia + result.prior + lam * result.mean.shape[0]
         return model, result.labels, (result.inertia, objective), result.complete

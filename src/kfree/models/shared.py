@@ -1,77 +1,90 @@
 """Between HDPMeans and the inference below it: a model of shared clusters that can be asked about rows of groups."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, assign, own_cost
-from kfree.inference.clusters.seeds import farthest_first, global_centre
+from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.exact import own_cost
+from kfree.inference.clusters.seeds import first_centres, global_centre
 from kfree.inference.clusters.table import Table, make_memory
-from kfree.inference.loop import Budget
+from kfree.inference.goal import Goal, Search, Start
+from kfree.inference.loop import Budget, attempt
 from kfree.inference.shared.groups import Groups, Held, Lams, find_slots
+from kfree.inference.shared.hdp_fit import fit_shared
 from kfree.inference.shared.hdp_lams import choose_lams
-from kfree.inference.shared.hdp_pass import Fitted, Plan, Shared, predict_rows, start_state
+from kfree.inference.shared.hdp_pass import SharedFit, predict_rows, start_state
 from kfree.inference.shared.hdp_search import best_shares, state_of
+from kfree.inference.shared.row_choices import SharedState
 from kfree.models.checks import check_weight
-from kfree.models.clusters import Model, Problem, Start, auto_message
+from kfree.models.clusters import Aim, Model, Problem
 from kfree.models.group_names import GroupIndex, check_groups
 
 
-class SharedStart(NamedTuple):
-    """Where a fit starts and with which penalties."""
+class SharedAim(NamedTuple):
+    """What to fit, and where it comes from."""
 
-    lams: Lams
-    start: Start
+    aim: Aim
     labels: Array | None = None  # (n,) clusters of the rows that came with the penalties, if the fit starts from them
     again: bool = False  # the centres are those of an earlier fit
 
     @classmethod
     def of(
-        cls,
-        problem: Problem,
-        groups: Groups,
-        init: Any,
-        lams: tuple[float | None, float | None],
-        most: float,
-        budget: Budget,
-    ) -> "SharedStart":
-        """Resolve the penalties (None: from the data) and ``init``."""
+        cls, problem: Problem, groups: Groups, wish: Goal, lams: tuple[Any, Any], init: Any, budget: Budget
+    ) -> "SharedAim":
+        """The user's wish with the penalties (local, global; None: from the data) and ``init`` resolved."""
         local, top = lams
         if local is not None and top is not None:
-            return cls(Lams(local, top), problem.start(init, local + top, most, budget))
-        try:
-            found = choose_lams(problem.table, groups, local, top, budget)
-        except KeyboardInterrupt:
-            budget.interrupted = True
-            reach = float(farthest_first(problem.table, 1)[0][0])
-            reach = reach if 0 < reach < np.inf else 1.0
+            return cls(_with(problem.goal(wish, local + top, init, budget), Lams(local, top)))
+        found = attempt(lambda: choose_lams(problem.table, groups, (local, top), budget), lambda: None, budget)
+        if found is None:
+            reach = problem.any_lam()
             instead = Lams(reach if local is None else local, reach if top is None else top)
-            return cls(instead, Start(instead.both, "mean", False, False))
-        own = isinstance(init, str) and init == "auto" and found.pooled.mean.shape[0] <= most
-        start = problem.start(found.pooled.mean + problem.shift if own else init, found.lams.both, most, budget)
-        message = auto_message(found.pooled, budget)
-        start = start._replace(message=message, window=found.pooled.window, n_groups=found.pooled.n_groups)
-        return cls(found.lams, start, found.labels if own else None)
+            return cls(_with(Aim(wish, None), instead))
+        own = isinstance(init, str) and init == "auto" and found.pooled.mean.shape[0] <= wish.max_clusters
+        given = found.pooled.mean + problem.shift if own else init
+        aim = _with(problem.goal(wish, found.lams.both, given, budget), found.lams)._replace(found=found.pooled)
+        return cls(aim._replace(goal=aim.goal._replace(paired=own)), found.labels if own else None)
 
     @property
-    def price(self) -> bool:
-        """Whether penalties and start were found together."""
-        return self.labels is not None
+    def goal(self) -> Goal:
+        """What to fit."""
+        return self.aim.goal
 
-    def state(self, problem: Problem, groups: Groups, plan: Plan, budget: Budget, rng: np.random.Generator) -> Shared:
+    def state(self, problem: Problem, groups: Groups, budget: Budget, rng: np.random.Generator) -> SharedState:
         """The state before the first pass."""
+        table, goal = problem.table, self.goal
         if self.labels is not None:
-            return state_of(problem.table, groups, self.labels, rng)
-        given = self.start.given
-        try:
-            mean = problem.first_centres(self.start, plan.max_clusters, budget, rng)
-        except KeyboardInterrupt:
-            budget.interrupted, given, mean = True, False, global_centre(problem.table)
-        state = start_state(mean, problem.table, groups, given=given, rng=rng)
-        wanted = given and (self.again or plan.search == "full")
-        return best_shares(problem.table, groups, state, plan.lams) if wanted else state
+            return state_of(table, groups, self.labels, rng)
+        # seeds are chosen by what a cluster costs that nobody held before
+        seeded = goal._replace(lam=Lams.of(goal).both)
+        mean = attempt(lambda: first_centres(table, seeded, budget, rng), lambda: None, budget)
+        given = mean is not None and goal.start is not Start.MEAN
+        state = start_state(global_centre(table) if mean is None else mean, table, groups, given=given, rng=rng)
+        wanted = given and (self.again or goal.search is Search.FULL)
+        return best_shares(table, groups, state, Lams.of(goal)) if wanted else state
+
+    def best_of(self, problem: Problem, groups: Groups, budget: Budget, seeds: Iterable[int]) -> SharedFit:
+        """The fit with the least objective, one for each seed; as many as the budget allows."""
+        best: SharedFit | None = None
+        for seed in seeds:
+            if best is not None and budget.spent:
+                break
+            state = self.state(problem, groups, budget, np.random.default_rng(seed))
+            found = fit_shared(problem.table, groups, state, self.goal, budget)
+            if best is None or found.objective < best.objective:
+                best = found
+        assert best is not None
+        return best
+
+
+def _with(aim: Aim, lams: Lams) -> Aim:
+    """An aim with both prices."""
+    return aim._replace(goal=aim.goal._replace(lam_local=lams.local, lam=lams.top))
 
 
 class SharedModel(NamedTuple):
@@ -84,7 +97,7 @@ class SharedModel(NamedTuple):
     lams: Lams
 
     @classmethod
-    def of(cls, problem: Problem, fitted: Fitted, names: GroupIndex | None, lams: Lams) -> "SharedModel":
+    def of(cls, problem: Problem, fitted: SharedFit, names: GroupIndex | None, lams: Lams) -> "SharedModel":
         """The model of a finished fit."""
         return cls(Model.of(problem, fitted), names, fitted.held, fitted.penalty, lams)
 
@@ -138,7 +151,7 @@ class Locals(NamedTuple):
     number: int
 
     @classmethod
-    def of(cls, problem: Problem, groups: Groups, fitted: Fitted) -> "Locals":
+    def of(cls, problem: Problem, groups: Groups, fitted: SharedFit) -> "Locals":
         """Number the local clusters of each group as its global ones are."""
         held, K = fitted.held, fitted.mean.shape[0]
         slot = find_slots(groups, held, fitted.labels, K)

@@ -67,6 +67,7 @@ class Rows(ABC):
     p: int
     weight: Array  # (n,), or (0,) for ones
     scale: Array  # (n,), or (0,) for ones
+    shift: Array  # (p,) what is subtracted from the users' rows
     dtype: np.dtype[Any]  # of the first look at the products: float32 or float64
 
     def spans(self) -> list[slice]:

@@ -10,38 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, assign, own_cost
+from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.cuts import SplitRule
+from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.gaps import split_at_gaps
-from kfree.inference.clusters.grow import Grown, Growth, grow, update
+from kfree.inference.clusters.grow import Clustering, Phase, grow, update
 from kfree.inference.clusters.moves import apply_moves, fingerprints, merge_halves, nothing_tried
 from kfree.inference.clusters.table import Memory, Table, make_memory
-from kfree.inference.loop import Budget, Outcome
-
-#: Distinct rows of the first and the last sample, growth between them, how much larger the table must be, and how much
-#: larger a last sample that the table ends must be than the one before.
-FIRST_SAMPLE, LAST_SAMPLE, GROWTH_FACTOR, MARGIN, WORTH_WHILE = 2000, 50_000, 5, 2, 3
-#: Share of the weight that may still change label on a sample, and on a sample with extremes.
-SAMPLE_TOL, EXTREME_TOL = 0.003, 0.0005
-#: Clusters may number at most this share of a sample's rows.
-ROWS_PER_CLUSTER = 10
-#: Moves are made on samples up to this size, in at most so many rounds.
-MOVES_UP_TO, MOVE_ROUNDS = 50_000, 20
-#: Gaps inside clusters are looked for on samples up to this size.
-GAPS_UP_TO = 10_000
-#: Extremes: rounds, distinct rows a cluster, how far below lam they start, share of the sample they may make up.
-EXTREME_ROUNDS, EXTREMES_EACH, EXTREMES_FROM, EXTREMES_SHARE = 10, 20, 0.1, 4
-_SAMPLE_PASSES = 300
-
-
-class BatchSettings(NamedTuple):
-    """What the user chose."""
-
-    lam: float
-    tol: float
-    max_iter: int
-    max_clusters: float
-    moves: bool  # clear splits and paying merges on samples
+from kfree.inference.content import count_distinct, starts
+from kfree.inference.goal import Goal, Search
+from kfree.inference.loop import Budget, Outcome, attempt, repeat
 
 
 class Level(NamedTuple):
@@ -49,6 +29,11 @@ class Level(NamedTuple):
 
     rows: Array  # (m,) indices
     weight: Array  # (m,), or (0,) for ones
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.weight.sum()) if self.weight.size else float(self.rows.size)
 
     def of(self, table: Table) -> Table:
         """The rows themselves."""
@@ -72,17 +57,32 @@ class Stage(NamedTuple):
     settled: Settled | None = None  # on a smaller sample
 
 
-def start_on_samples(
-    table: Table, centres: Centres, settings: BatchSettings, budget: Budget
-) -> tuple[Centres, Level | None]:
-    """Centres found on samples of growing size, and the last sample (None if the table is too small for one)."""
+def fit_batch(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
+    """Look for a start on samples, if that is wanted, then fit all rows; the outcome's state is a Clustering."""
     level = None
-    if not settings.moves and not _any_beyond(table, centres, settings.lam):
-        return centres, None  # "points" keeps one cluster where no row is beyond lam
-    settled = None
+    if goal.samples:
+        centres, level = start_on_samples(table, centres, goal, budget)
+    memory = make_memory(table.n)  # only now: samples need the room
+    if level is not None:
+        centres = _extremes(table, level, centres, memory, goal, budget)
+    elif goal.samples and goal.search is Search.CLEAR:
+        return _grow_and_move(table, Clustering(centres, memory), goal, budget)
+    return grow(table, centres, memory, goal, budget, Phase("all rows"))
+
+
+def fit_delayed(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
+    """Open one cluster a pass, at the farthest row of all (PDC-DP-means); the outcome's state is a Clustering."""
+    return grow(table, centres, make_memory(table.n), goal, budget, Phase("all rows"), delayed=True)
+
+
+def start_on_samples(table: Table, centres: Centres, goal: Goal, budget: Budget) -> tuple[Centres, Level | None]:
+    """Centres found on samples of growing size, and the last sample (None if the table is too small for one)."""
+    if goal.search is not Search.CLEAR and not _any_beyond(table, centres, goal.lam):
+        return centres, None  # without moves one cluster stays one where no row is beyond lam
+    level, settled = None, None
     for level in levels(table):
-        stage = Stage(f"sample of {level.rows.size}", SAMPLE_TOL, gaps=True, settled=settled)
-        centres, settled = _fit_sample(level.of(table), centres, settings, budget, stage)
+        stage = Stage(f"sample of {level.rows.size}", CLUSTERS.sample_tol, gaps=True, settled=settled)
+        centres, settled = _fit_sample(level.of(table), centres, goal, budget, stage)
         if budget.spent or settled.still:  # what a larger sample would only confirm, all rows do
             break
     return centres, level
@@ -98,23 +98,11 @@ def _any_beyond(table: Table, centres: Centres, lam: float) -> bool:
     return any(list(table.rows.each(of_span)))
 
 
-def fit_batch(
-    table: Table, centres: Centres, level: Level | None, memory: Memory, settings: BatchSettings, budget: Budget
-) -> Outcome:
-    """Fit all rows from the centres of the last sample; the outcome's state is a Grown."""
-    growth = Growth(settings.lam, settings.tol, settings.max_clusters)
-    if level is not None:
-        centres = _extremes(table, level, centres, memory, settings, budget)
-    elif settings.moves:
-        return _grow_and_move(table, centres, memory, growth, settings, budget)
-    return grow(table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter)
-
-
 def levels(table: Table) -> Iterator[Level]:
     """Samples of growing size: all copies of the m distinct rows with the smallest hashes (without weights, one row
     that weighs as much as its copies)."""
-    low, hashes = _smallest_hashes(table, MARGIN * LAST_SAMPLE)
-    distinct = hashes[np.concatenate([[True], hashes[1:] != hashes[:-1]])] if hashes.size else hashes
+    low, hashes = _smallest_hashes(table, CLUSTERS.sample_margin * CLUSTERS.last_sample)
+    distinct = hashes[starts(hashes)]
     for m in _sizes(distinct.size):
         rows = low[table.hashes[low] <= distinct[m - 1]]
         weight = table.rows.weight[rows] if table.rows.weight.size else np.empty(0)
@@ -127,13 +115,13 @@ def levels(table: Table) -> Iterator[Level]:
 
 def _sizes(distinct: int) -> list[int]:
     """Distinct rows of each sample, of so many; the last is as large as the table allows, if that is much larger."""
-    most = min(LAST_SAMPLE, distinct // MARGIN)
+    most = min(CLUSTERS.last_sample, distinct // CLUSTERS.sample_margin)
     sizes = []
-    m = FIRST_SAMPLE
+    m = CLUSTERS.first_sample
     while m <= most:
         sizes.append(m)
-        m *= GROWTH_FACTOR
-    if sizes and most >= WORTH_WHILE * sizes[-1]:
+        m *= CLUSTERS.sample_growth
+    if sizes and most >= CLUSTERS.sample_worth_while * sizes[-1]:
         sizes.append(most)
     return sizes
 
@@ -147,110 +135,123 @@ def _smallest_hashes(table: Table, m: int) -> tuple[Array, Array]:
         if table.rows.weight.size:
             low = low[table.rows.weight[low] > 0]
         hashes = np.sort(table.hashes[low])
-        if limit >= table.n or np.count_nonzero(hashes[1:] != hashes[:-1]) + 1 >= m:
+        if limit >= table.n or np.count_nonzero(starts(hashes)) >= m:
             return low, hashes
         limit *= 4
 
 
-def _distinct(hashes: Array) -> int:
-    hashes = np.sort(hashes)
-    return 1 + int((hashes[1:] != hashes[:-1]).sum())
+class Round(NamedTuple):
+    """What rounds of growth and moves on a sample have come to."""
+
+    centres: Centres
+    settled: Settled | None  # on a smaller sample, as long as it holds
+    still: bool = True  # nothing has moved or opened
+    tidy: bool = False  # no two clusters are halves of one
+    joined: bool = False  # halves were joined: growth might only open them again
 
 
-def _fit_sample(
-    sample: Table, centres: Centres, settings: BatchSettings, budget: Budget, stage: Stage
-) -> tuple[Centres, Settled]:
+def _fit_sample(sample: Table, centres: Centres, goal: Goal, budget: Budget, stage: Stage) -> tuple[Centres, Settled]:
     """GROW and MOVES on a sample until nothing moves; also returns what is settled by that."""
-    K, count = centres.mean.shape[0], _distinct(sample.hashes)
-    limit = min(settings.max_clusters, max(1, count // ROWS_PER_CLUSTER))
-    growth = Growth(settings.lam, stage.tol, limit)
-    memory = make_memory(sample.n)
-    tried = nothing_tried(sample.n)
-    gaps, settled = stage.gaps and count <= GAPS_UP_TO, stage.settled
-    if gaps and settled and not settled.still:
-        settled = None  # the sample before was small, and did not tell as much
-    still, tidy, joined = True, False, 0
-    for _ in range(MOVE_ROUNDS + 1):
+    K, count = centres.mean.shape[0], count_distinct(sample.hashes)
+    limit = min(goal.max_clusters, max(1, count // CLUSTERS.rows_per_cluster))
+    goal = goal._replace(tol=stage.tol, max_clusters=limit, max_iter=CLUSTERS.sample_passes)
+    moves = goal.search is Search.CLEAR and count <= CLUSTERS.last_sample
+    gaps = stage.gaps and count <= CLUSTERS.gaps_up_to
+    memory, tried = make_memory(sample.n), nothing_tried(sample.n)
+
+    def one_round(state: Round) -> tuple[Round, bool]:
         # extremes weigh less than one row here but open clusters as one: the sample's objective may rise
-        outcome = grow(sample, centres, memory, growth, budget, phase=stage.name, max_iter=_SAMPLE_PASSES, guard=None)
-        centres = outcome.state.centres
-        if centres.mean.shape[0] != K:
-            still, settled = False, None
-        if not settings.moves or joined or count > MOVES_UP_TO or budget.spent or (settled and settled.still):
-            break
-        assign(sample, centres, memory, settings.lam)
-        if settled and still:
-            whole = fingerprints(sample, memory.labels, K)[settled.whole]
+        grown = grow(sample, state.centres, memory, goal, budget, Phase(stage.name, guard=None))
+        state = state._replace(centres=grown.state.centres)
+        if state.centres.mean.shape[0] != K:
+            state = state._replace(still=False, settled=None)
+        if not moves or state.joined or budget.spent or (state.settled and state.settled.still):
+            return state, True
+        assign(sample, state.centres, memory, goal.lam)
+        if state.settled and state.still:
+            whole = fingerprints(sample, memory.labels, K)[state.settled.whole]
             tried.gain.update(dict.fromkeys(whole.tolist(), 0.0))
             tried.whole.update(whole.tolist())
-        room = limit - centres.mean.shape[0]
-        centres, moved = apply_moves(sample, centres, memory, settings.lam, SplitRule(), most_splits=room, tried=tried)
+        centres, moved = apply_moves(sample, state.centres, memory, goal, SplitRule.CLEAR, tried)
         if not moved and gaps:
-            centres, moved = split_at_gaps(sample, centres, memory, settings.lam, room=room, tried=tried)
-        if not moved and not (still and settled and settled.tidy):
-            # halves are joined once, at the end: growth might only open them again
-            centres, joined = merge_halves(sample, centres, memory, settings.lam)
+            centres, moved = split_at_gaps(sample, centres, memory, goal, tried)
+        joined = 0
+        if not moved and not (state.still and state.settled and state.settled.tidy):
+            # halves are joined once, at the end
+            centres, joined = merge_halves(sample, centres, memory, goal.lam)
         if not moved and not joined:
-            tidy = True
-            break
-        still = False
-    prints = fingerprints(sample, memory.labels, centres.mean.shape[0]).tolist()
-    return centres, Settled(np.array([print in tried.whole for print in prints], bool), tidy, still)
+            return state._replace(centres=centres, tidy=True), True
+        return Round(centres, state.settled, still=False, joined=bool(joined)), False
+
+    settled = stage.settled
+    if gaps and settled and not settled.still:
+        settled = None  # the sample before was small, and did not tell as much
+    found, _ = repeat(one_round, Round(centres, settled), budget, most=CLUSTERS.move_rounds + 1, always=1)
+    if budget.interrupted:  # the labels may be of a round that was not complete
+        return found.centres, Settled(np.zeros(found.centres.mean.shape[0], bool), False)
+    prints = fingerprints(sample, memory.labels, found.centres.mean.shape[0]).tolist()
+    return found.centres, Settled(np.array([print in tried.whole for print in prints], bool), found.tidy, found.still)
 
 
-def _grow_and_move(
-    table: Table, centres: Centres, memory: Memory, growth: Growth, settings: BatchSettings, budget: Budget
-) -> Outcome:
+def _grow_and_move(table: Table, start: Clustering, goal: Goal, budget: Budget) -> Outcome:
     """The whole table is the sample: moves are part of the fit, and traced."""
-    trace: list[float] = []
-    tried = nothing_tried(table.n)
-    for _ in range(MOVE_ROUNDS + 1):
-        outcome = grow(
-            table, centres, memory, growth, budget, phase="all rows", max_iter=settings.max_iter - len(trace)
-        )
-        trace += outcome.trace
-        outcome = outcome._replace(trace=trace)
-        if budget.spent or len(trace) >= settings.max_iter:
-            break
-        centres = outcome.state.centres
-        sums = assign(table, centres, memory, settings.lam)
-        outcome = outcome._replace(state=outcome.state._replace(sums=sums, moved=False))
-        room = settings.max_clusters - centres.mean.shape[0]
-        centres, moved = apply_moves(table, centres, memory, settings.lam, SplitRule(), most_splits=room, tried=tried)
+    tried, memory = nothing_tried(table.n), start.memory
+
+    def move(centres: Centres) -> tuple[Centres, int]:
+        moved = apply_moves(table, centres, memory, goal, SplitRule.CLEAR, tried)
+        return moved if moved[1] else split_at_gaps(table, moved[0], memory, goal, tried)
+
+    def one_round(last: Outcome) -> tuple[Outcome, bool]:
+        rest = goal._replace(max_iter=goal.max_iter - len(last.trace))
+        grown = grow(table, last.state.centres, memory, rest, budget, Phase("all rows"))
+        grown = grown._replace(trace=[*last.trace, *grown.trace])
+        if budget.spent or len(grown.trace) >= goal.max_iter:
+            return grown, True
+        sums = assign(table, grown.state.centres, memory, goal.lam)
+        grown = grown._replace(state=grown.state._replace(sums=sums, moved=False))
+        centres, moved = attempt(lambda: move(grown.state.centres), lambda: (grown.state.centres, 0), budget)
         if not moved:
-            centres, moved = split_at_gaps(table, centres, memory, settings.lam, room=room, tried=tried)
-        if not moved:
-            break
-        outcome = outcome._replace(state=Grown(centres, outcome.state.pause), converged=False)
-    return outcome
+            return grown, True
+        return Outcome(Clustering(centres, memory), grown.trace, False), False
+
+    first = Outcome(start, [], False)
+    return repeat(one_round, first, budget, most=CLUSTERS.move_rounds + 1, always=1)[0]
 
 
-def _extremes(
-    table: Table, level: Level, centres: Centres, memory: Memory, settings: BatchSettings, budget: Budget
-) -> Centres:
+class Reached(NamedTuple):
+    """A sample that holds more and more of the farthest rows of a table."""
+
+    centres: Centres
+    sample: Table | None  # None until there are such rows
+    inside: Array  # (n,) bool, rows of the table that are in it, or (0,) before that is asked
+
+
+def _extremes(table: Table, level: Level, centres: Centres, memory: Memory, goal: Goal, budget: Budget) -> Centres:
     """Add the farthest rows of the whole table to the last sample, so that its clusters hold for all rows."""
-    lam, sample, inside = settings.lam, None, np.empty(0, bool)
-    for _ in range(EXTREME_ROUNDS):
-        sums = assign(table, centres, memory, lam)
+
+    def one_round(state: Reached) -> tuple[Reached, bool]:
+        sums, inside = assign(table, state.centres, memory, goal.lam), state.inside
         chosen = np.empty(0, np.intp)
-        if sums.reach.max() > lam and not budget.spent:  # else no row is beyond lam
-            distinct = _distinct(table.hashes[level.rows] if sample is None else sample.hashes)
+        if sums.reach.max() > goal.lam and not budget.spent:  # else no row is beyond lam
+            distinct = count_distinct(table.hashes[level.rows] if state.sample is None else state.sample.hashes)
             inside = inside if inside.size else table.hashes <= table.hashes[level.rows].max()
-            chosen = _far_rows(table, memory, inside, lam, distinct // EXTREMES_SHARE)
-        centres = update(table, centres, sums.total, sums.mass, memory, sums.reach)
+            chosen = _far_rows(table, memory, inside, goal.lam, distinct // CLUSTERS.extremes_share)
+        centres = update(table, state.centres, sums.total, sums.mass, memory, sums.reach)
         if not chosen.size:
-            break
+            return Reached(centres, state.sample, inside), True
         inside[chosen] = True
-        if sample is None:  # taken out again only now, so as not to be held while all rows are looked at
-            sample = level.of(table)
-            ratio = sample.rows.total_weight() / table.rows.total_weight()
-        sample = sample.joined(table.sample(chosen, table.rows.weights(chosen) * ratio))
-        stage = Stage(f"sample of {sample.n} with extremes", EXTREME_TOL)
-        fitted, _ = _fit_sample(sample, centres, settings, budget, stage)
+        # taken out again only now, so as not to be held while all rows are looked at
+        sample = level.of(table) if state.sample is None else state.sample
+        share = level.total_weight / table.rows.total_weight()
+        sample = sample.joined(table.sample(chosen, table.rows.weights(chosen) * share))
+        stage = Stage(f"sample of {sample.n} with extremes", CLUSTERS.extreme_tol)
+        fitted, _ = _fit_sample(sample, centres, goal, budget, stage)
         if fitted is not centres:
-            memory.low[:] = -np.inf
-        centres = fitted
-    return centres
+            memory.forget()
+        return Reached(fitted, sample, inside), False
+
+    start, always = Reached(centres, None, np.empty(0, bool)), 0 if budget.interrupted else 1
+    return repeat(one_round, start, budget, most=CLUSTERS.extreme_rounds, always=always)[0].centres
 
 
 def _far_rows(table: Table, memory: Memory, inside: Array, lam: float, most: int) -> Array:
@@ -260,7 +261,7 @@ def _far_rows(table: Table, memory: Memory, inside: Array, lam: float, most: int
     """
 
     def of_span(span: slice) -> Array:
-        near = table.excess(memory.cost[span], lam, span) > -EXTREMES_FROM * lam
+        near = table.excess(memory.cost[span], lam, span) > -CLUSTERS.extremes_from * lam
         return span.start + np.flatnonzero(near & ~inside[span])
 
     near = np.concatenate(list(table.rows.each(of_span)))
@@ -274,5 +275,5 @@ def _far_rows(table: Table, memory: Memory, inside: Array, lam: float, most: int
     by_cluster = np.argsort(labels, kind="stable")
     rank = np.empty(first.size, np.intp)
     rank[by_cluster] = np.arange(first.size) - np.searchsorted(labels[by_cluster], labels[by_cluster])
-    once = near[first[(excess[first] > 0) | (rank < EXTREMES_EACH)][:most]]
+    once = near[first[(excess[first] > 0) | (rank < CLUSTERS.extremes_each)][:most]]
     return near[np.isin(table.hashes[near], table.hashes[once])]

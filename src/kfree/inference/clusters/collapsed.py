@@ -6,76 +6,63 @@ after a move only the two clusters it touched are evaluated again. The result eq
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, Sums, own_cost
-from kfree.inference.clusters.grow import penalised
+from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.centres import Centres, Sums
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
+from kfree.inference.clusters.exact import own_cost
+from kfree.inference.clusters.grow import Clustering, penalised
 from kfree.inference.clusters.serial import visit
-from kfree.inference.clusters.table import Memory, Table
-from kfree.inference.loop import Budget, Info, Outcome, run
+from kfree.inference.clusters.table import Memory, Table, make_memory
+from kfree.inference.goal import Goal
+from kfree.inference.labels import compact
+from kfree.inference.loop import Budget, Info, Outcome, attempt, run
 from kfree.kernels import kernels
 from kfree.rows import CsrRows, Rows
 
-#: Rows evaluated together, limited by the size of the temporary (rows x clusters x columns).
-_BLOCK, _ENTRIES = 128, 500_000
-#: A row leaves its cluster only for a gain above this share of what is at stake.
-GAIN = 1e-10
-# Share of a part that may be left of a sum without it by rounding.
-_TINY = 1e-12
-# Rows of counts that are visited in one call, at most, their entropies that are formed in it, and squared distances of
-# other rows by column: after it time and interrupts are looked at.
-_VISITS, _TERMS, _LOOKS = 128, 2_000_000, 20_000_000
-# Rounding of entropies, as a share of lam, with which they still tell where a row belongs.
-_ROUNDING = 1e-4
 
-
-class Collapsed(NamedTuple):
+class CollapsedState(NamedTuple):
     """State between two passes: the partition is in the memory's labels, the centres follow from it."""
 
     centres: Centres
     rng: np.random.Generator
 
 
-def fit_collapsed(
-    table: Table,
-    centres: Centres,
-    memory: Memory,
-    lam: float,
-    budget: Budget,
-    *,
-    order: str | Array,
-    rng: np.random.Generator,
-    max_clusters: float,
-    tol: float,
-    max_iter: int,
-) -> Outcome:
-    """Sweep until no row moves; starts from the partition in ``memory``."""
-    weight = table.rows.total_weight()
+def fit_collapsed(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
+    """Assign all rows, then sweep until no row moves; the outcome's state is a Clustering."""
+    memory = make_memory(table.n)
+    assign(table, centres, memory, goal.lam)
+    return move_until_still(table, Clustering(centres, memory), goal, budget, rng)
 
-    _, least, _ = _refresh(table, memory, lam)
 
-    def step(state: Collapsed) -> tuple[Collapsed, Info]:
+def move_until_still(table: Table, start: Clustering, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
+    """Sweep until no row moves; starts from the partition in the memory of ``start``."""
+    weight, memory = table.rows.total_weight(), start.memory
+    _, least, _ = _refresh(table, memory, goal.lam)
+
+    def step(state: CollapsedState) -> tuple[CollapsedState, Info]:
         nonlocal least
         before = memory.labels.copy()
-        try:
-            moved = move_rows(table, memory, lam, visit(table, order, state.rng), max_clusters, budget)
-        except KeyboardInterrupt:  # the labels are a partition at any time
-            budget.interrupted, moved = True, weight
-        centres, objective, scale = _refresh(table, memory, lam)
+        order = visit(table, goal.order, state.rng)
+        # a sweep that is interrupted leaves a partition, too
+        moved = attempt(lambda: move_rows(table, memory, goal, order, budget), lambda: weight, budget)
+        centres, objective, scale = _refresh(table, memory, goal.lam)
         # sums kept up to date row by row carry rounding: what gained nothing is undone
         if moved and objective >= least:
             memory.labels[:] = before
-            moved, (centres, objective, scale) = 0.0, _refresh(table, memory, lam)
+            moved, (centres, objective, scale) = 0.0, _refresh(table, memory, goal.lam)
         least = objective
         changed = 1.0 if budget.spent else moved / weight  # a pass that was cut short tells nothing of the rest
-        info = Info(objective, scale, changed, 0, centres.mean.shape[0])
-        return Collapsed(centres, state.rng), info
+        return CollapsedState(centres, state.rng), Info(objective, scale, changed, 0, centres.mean.shape[0])
 
-    return run(step, Collapsed(centres, rng), budget, phase="collapsed", tol=tol, max_iter=max_iter)
+    first = CollapsedState(start.centres, rng)
+    outcome = run(step, first, budget, phase="collapsed", tol=goal.tol, max_iter=goal.max_iter)
+    return outcome._replace(state=Clustering(outcome.state.centres, memory))
 
 
 def _refresh(table: Table, memory: Memory, lam: float) -> tuple[Centres, float, float]:
@@ -83,10 +70,8 @@ def _refresh(table: Table, memory: Memory, lam: float) -> tuple[Centres, float, 
     K = int(memory.labels.max()) + 1
     total, mass = table.rows.sums(memory.labels, K)
     held = mass > 0
-    remap = np.zeros(K, np.int32)
-    remap[held] = np.arange(held.sum())
-    memory.labels[:] = remap[memory.labels]
-    memory.low[:] = -np.inf
+    memory.relabel(compact(held))
+    memory.forget()
     centres = Centres(table.geometry, table.geometry.centre(total[held], mass[held]))
     cost = _partition_cost(table, centres, memory)
     sums = Sums(total[held], mass[held], 0.0, cost, 0, np.full(len(centres.mean), np.inf))
@@ -106,7 +91,7 @@ def _partition_cost(table: Table, centres: Centres, memory: Memory) -> float:
 def _less(total: Array, part: Array) -> Array:
     """A sum without one of its parts; what is left of nothing is nothing, not rounding."""
     rest = total - part
-    return np.where(np.abs(rest) <= _TINY * np.abs(part), 0.0, rest)
+    return np.where(np.abs(rest) <= CLUSTERS.nothing_left * np.abs(part), 0.0, rest)
 
 
 class Clusters:
@@ -175,9 +160,7 @@ class Tour(NamedTuple):
         return moved
 
 
-def move_rows(
-    table: Table, memory: Memory, lam: float, order: Array, max_clusters: float, budget: Budget | None = None
-) -> float:
+def move_rows(table: Table, memory: Memory, goal: Goal, order: Array, budget: Budget) -> float:
     """One sweep over the rows, or as much of it as the budget allows; returns the weight that moved.
 
     Rows of weight zero stay where they are.
@@ -187,7 +170,7 @@ def move_rows(
     weight = table.rows.weights(slice(0, table.n))
     count = np.bincount(memory.labels[weight > 0], minlength=K)
     order = order[weight[order] > 0]
-    tour = Tour(table, memory, lam, order, weight, total, mass, count, float(max_clusters), budget or Budget())
+    tour = Tour(table, memory, goal.lam, order, weight, total, mass, count, float(goal.max_clusters), budget)
     family = table.geometry.family
     if family.entropic and _tells(tour):
         return _move_counts(tour)
@@ -204,7 +187,9 @@ def _tells(tour: Tour) -> bool:
     else:
         sums = np.concatenate(list(rows.each(lambda span: rows.dense(span).sum(axis=1))))
     largest, whole = float((weight * sums).max()), float(tour.total.sum())
-    return np.finfo(float).eps * largest * (1.0 + abs(np.log(max(whole, 1e-300)))) <= _ROUNDING * tour.lam
+    return (
+        np.finfo(float).eps * largest * (1.0 + abs(np.log(max(whole, 1e-300)))) <= CLUSTERS.entropy_rounding * tour.lam
+    )
 
 
 def _move_counts(tour: Tour) -> float:
@@ -212,12 +197,12 @@ def _move_counts(tour: Tour) -> float:
     labels, pseudo, eta = tour.memory.labels, tour.pseudo, tour.table.geometry.eta
     total = tour.total + pseudo
     state: tuple[Array, ...] = (total.T.copy(), total.sum(axis=1), tour.mass + eta, tour.members)
-    rule = (pseudo, eta, tour.lam, GAIN, _TINY, tour.most)
+    rule = (pseudo, eta, tour.lam, CLUSTERS.least_gain, CLUSTERS.nothing_left, tour.most)
     entries_each = max(1, tour.table.rows.entries // tour.table.n)
 
     def visit(some: Array) -> tuple[int, float]:
         nonlocal state
-        some = some[: max(1, _TERMS // (entries_each * state[-1].size))]
+        some = some[: max(1, CLUSTERS.entropies // (entries_each * state[-1].size))]
         theirs, (X, scale) = labels[some], _sparse(tour.table.rows, some)
         entries = (X.data, X.indices, X.indptr, scale, tour.weight[some], np.arange(some.size))
         visited, moved = kernels().move_counts(*entries, *rule, *state, theirs)
@@ -226,7 +211,7 @@ def _move_counts(tour: Tour) -> float:
             state = _twice(state, (pseudo, pseudo.sum(), eta, 0))
         return visited, moved
 
-    return tour.in_calls(_VISITS, visit)
+    return tour.in_calls(CLUSTERS.row_block, visit)
 
 
 def _sparse(rows: Rows, some: Array) -> tuple[csr_matrix, Array]:
@@ -242,18 +227,18 @@ def _move_points(tour: Tour, factor: float) -> float:
     rows, pseudo, eta = tour.table.rows, tour.pseudo, tour.table.geometry.eta
     sums, mass = (tour.total + pseudo).T.copy(), tour.mass + eta
     state: tuple[Array, ...] = (sums, sums / np.where(mass > 0, mass, 1.0), mass, tour.members)
-    rule = (factor, pseudo, eta, tour.lam, GAIN, _TINY, tour.most)
+    rule = (factor, pseudo, eta, tour.lam, CLUSTERS.least_gain, CLUSTERS.nothing_left, tour.most)
 
     def visit(some: Array) -> tuple[int, float]:
         nonlocal state
-        some = some[: max(1, _LOOKS // state[0].size)]
+        some = some[: max(1, CLUSTERS.distances // state[0].size)]
         entries = (rows.dense(some), tour.weight[some], some)
         visited, moved = kernels().move_points(*entries, *rule, *state, tour.memory.labels)
         if visited < some.size:
             state = _twice(state, (pseudo, pseudo, eta, 0))
         return visited, moved
 
-    return tour.in_calls(max(1, _ENTRIES // rows.p), visit)
+    return tour.in_calls(max(1, CLUSTERS.row_entries // rows.p), visit)
 
 
 def _twice(state: tuple[Array, ...], empty: tuple[Any, ...]) -> tuple[Array, ...]:
@@ -265,62 +250,88 @@ def _twice(state: tuple[Array, ...], empty: tuple[Any, ...]) -> tuple[Array, ...
 def _move_blocks(tour: Tour) -> float:
     """A sweep for any family, in blocks."""
     clusters = Clusters(tour.total, tour.mass, tour.members)
+    goal = Goal(tour.lam, max_clusters=tour.most)
 
     def visit(rows: Array) -> tuple[int, float]:
-        rows = rows[: max(1, _ENTRIES // max(clusters.total.size, 1))]
-        weight = tour.weight[rows]
-        return rows.size, _move_block(tour.table, tour.memory, tour.lam, rows, weight, clusters, tour.most)
+        rows = rows[: max(1, CLUSTERS.row_entries // max(clusters.total.size, 1))]
+        return rows.size, move_block(tour.table, rows, tour.memory.labels, clusters, goal)
 
-    return tour.in_calls(_BLOCK, visit)
+    return tour.in_calls(CLUSTERS.row_block, visit)
 
 
-def _move_block(
-    table: Table,
-    memory: Memory,
-    lam: float,
-    rows: Array,
-    weight: Array,
-    clusters: Clusters,
-    max_clusters: float,
+class Company(Protocol):
+    """How the rows of a block are spread over the clusters that their groups hold."""
+
+    def widen(self, K: int) -> None:
+        """There are K clusters now."""
+
+    def move(self, t: int, a: int, b: int) -> None:
+        """A row has left cluster a for b."""
+
+    def joining(self, t: slice) -> Array:
+        """(m, K) 1 where the group of a row does not hold a cluster yet."""
+
+    def leaving(self, t: slice, labels: Array) -> Array:
+        """(m,) 1 for rows that are alone in their local cluster."""
+
+
+def move_block(
+    table: Table, rows: Array, labels: Array, clusters: Clusters, goal: Goal, company: Company | None = None
 ) -> float:
-    """Visit a block in order. ``rise[t, k]`` is what joining cluster k costs row t beyond standing alone."""
-    x = table.rows.dense(rows)
+    """Visit a block of rows in order; labels are changed in place. Returns the weight that moved.
+
+    ``rise[t, k]`` is what joining cluster k costs row t beyond standing alone. With ``company`` a cluster that the
+    row's group does not hold costs lam_local more, and a row that is alone in its local cluster gives that back.
+    """
+    x, weight = table.rows.dense(rows), table.rows.weights(rows)
     rise = rises(table, x, weight, clusters, np.arange(clusters.count.size))
-    home = home_rises(table, x, weight, clusters, memory.labels[rows], lam)
+    home = home_rises(table, x, weight, clusters, labels[rows], goal.lam)
     moved, t = 0.0, 0
     while True:
-        t += _first_mover(rise[t:], home[t:], memory.labels[rows[t:]], lam, clusters.room(max_clusters))
+        t, best = _next_mover(slice(t, rows.size), rise, home, labels[rows], _alone(clusters, goal), goal, company)
         if t >= rows.size:
             return moved
-        a = int(memory.labels[rows[t]])
-        rise[t, a] = np.inf
-        best = int(rise[t].argmin())
+        a = int(labels[rows[t]])
         clusters.take(a, x[t], weight[t])
-        b = clusters.slot() if rise[t, best] > lam and clusters.room(max_clusters) else best
+        b = clusters.slot() if best < 0 else best
         clusters.put(b, x[t], weight[t])
-        memory.labels[rows[t]] = b
-        moved += weight[t]
         if clusters.count.size > rise.shape[1]:
             more = np.full((rows.size, clusters.count.size - rise.shape[1]), np.inf)
             rise = np.concatenate([rise, more], axis=1)
+            if company is not None:
+                company.widen(clusters.count.size)
+        if company is not None:
+            company.move(t, a, b)
+        labels[rows[t]] = b
+        moved += weight[t]
         t += 1
-        rest = slice(t, rows.size)
-        touched = np.array([a, b])
+        rest, touched = slice(t, rows.size), np.array([a, b])
         rise[rest, touched] = rises(table, x[rest], weight[rest], clusters, touched)
-        stale = t + np.flatnonzero(np.isin(memory.labels[rows[rest]], touched))
-        home[stale] = home_rises(table, x[stale], weight[stale], clusters, memory.labels[rows[stale]], lam)
+        stale = t + np.flatnonzero(np.isin(labels[rows[rest]], touched))
+        home[stale] = home_rises(table, x[stale], weight[stale], clusters, labels[rows[stale]], goal.lam)
 
 
-def _first_mover(rise: Array, home: Array, labels: Array, lam: float, room: bool) -> int:
-    """How many rows stay before the first that gains by leaving; their own cluster wins ties."""
-    away = rise.copy()
-    away[np.arange(labels.size), labels] = np.inf
+def _alone(clusters: Clusters, goal: Goal) -> float:
+    """What a cluster of its own costs a row; +inf where there is no room for one."""
+    return goal.lam_local + goal.lam if clusters.room(goal.max_clusters) else np.inf
+
+
+def _next_mover(
+    rest: slice, rise: Array, home: Array, labels: Array, alone: float, goal: Goal, company: Company | None
+) -> tuple[int, int]:
+    """The next row that gains by leaving, and where it goes (-1: a cluster of its own); its own cluster wins ties."""
+    away, here = rise[rest].copy(), home[rest]
+    if company is not None:
+        away += goal.lam_local * company.joining(rest)
+        here = here + goal.lam_local * company.leaving(rest, labels[rest])
+    away[np.arange(away.shape[0]), labels[rest]] = np.inf
     option = away.min(axis=1, initial=np.inf)
-    if room:
-        option = np.minimum(option, lam)
-    stake = np.where(np.isfinite(home), home, 0.0) + (lam if np.isfinite(lam) else 0.0)
-    leaves = np.flatnonzero(option < home - GAIN * stake)
-    return int(leaves[0]) if leaves.size else labels.size
+    stake = np.where(np.isfinite(here), here, 0.0) + goal.lam_local + (goal.lam if np.isfinite(goal.lam) else 0.0)
+    leaves = np.flatnonzero(np.minimum(option, alone) < here - CLUSTERS.least_gain * stake)
+    if not leaves.size:
+        return labels.size, -1
+    t = int(leaves[0])
+    return rest.start + t, int(away[t].argmin()) if option[t] <= alone else -1
 
 
 def rises(table: Table, x: Array, weight: Array, clusters: Clusters, which: Array) -> Array:

@@ -5,49 +5,33 @@ rows that did not choose it (an even bit of the hash fits, an odd one judges): o
 cluster has few rows for its dimension. Copies of a row are one judge.
 """
 
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 
 from kfree.families import Affine, Array
-from kfree.inference.clusters.assign import Centres, own_cost
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
+from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.table import Memory, Table
-from kfree.inference.content import dither, mix
+from kfree.inference.content import dither, one_of_each
 from kfree.inference.dip import p_values
+from kfree.inference.labels import compact
 from kfree.kernels import kernels
+from kfree.kernels.splitmix import mix
 from kfree.rows import DenseRows
 from kfree.rows.threads import in_order
 
-#: Between-sides share of the variance from which a split may be clear: 0.64 for a halved Gaussian, 0.75 for a uniform,
-#: 0.8 for two Gaussians 4 sd apart.
-CLARITY = 0.76
-#: How often the judges of a cloud without a valley may see one.
-VALLEY = 0.01
-#: Where n judges cannot tell a valley: the share at which a split is clear for counts, and for too few rows on a side,
-#: what chance may add to it times sqrt(n) (a halved Gaussian's standard error is 0.34), and the least n.
-SURE, SURE_OF_FEW, CHANCE, FEWEST_JUDGES = 0.8, 0.85, 0.15, 8
-#: A cluster is whole, and more rows would not tell otherwise, if so many judges (and so many a column: as many rows
-#: chose the cut) found a share that stays below CLARITY with two standard errors added, which are this over sqrt(n).
-MANY_JUDGES, JUDGES_A_COLUMN, DOUBT = 64, 4, 0.7
-#: Entries of the rows whose rounding is dithered away so that valleys can be told, at most, and the rounding that
-#: matters, as a share of the range of a column.
-MOST_ENTRIES, COARSE = 4_000_000, 1e-5
-#: Pairs of seeds tried in each cluster.
-TRIALS = 4
-#: Two-means steps after seeding, and the share of the whole that is mixed into centres which else exclude rows.
-STEPS, SOFT = 4, 0.1
-
 _JUDGE = np.uint64(0xA5A5A5A5)
-# Entries of a table up to which all trials are made in one go.
-_ENTRIES = 200_000
 
 
-class SplitRule(NamedTuple):
-    """When a split is worth it."""
+class SplitRule(Enum):
+    """Which splits are looked for."""
 
-    clarity: float = CLARITY  # 0: any split that pays
-    trials: int = TRIALS
-    held_out: bool = True  # judge on rows that did not fit
+    CLEAR = "clear"  # those that rows which did not choose them call clear
+    PAYING = "paying"  # any that pays, chosen and judged by all rows
+    NONE = "none"
 
 
 def _uniform(hashes: Array, trial: int) -> Array:
@@ -64,10 +48,11 @@ class Halves(NamedTuple):
     valley: Array  # (K,) how often a cloud without a valley would show one like the judges; 0 or 1 if they cannot tell
     whole: Array  # (K,) bool, more rows would not call it clear
 
-    def clear(self, rule: SplitRule) -> Array:
-        """Clusters (K,) whose split is clear by a rule."""
-        clear = self.clarity >= rule.clarity
-        return clear & (self.valley <= VALLEY) if rule.clarity else clear
+    def worth_while(self, rule: SplitRule) -> Array:
+        """Clusters (K,) whose split a rule lets pass, if it pays."""
+        if rule is SplitRule.PAYING:
+            return np.ones(self.gain.size, bool)
+        return (self.clarity >= CLUSTERS.clarity) & (self.valley <= CLUSTERS.valley)
 
 
 class Roles(NamedTuple):
@@ -77,19 +62,17 @@ class Roles(NamedTuple):
     judges: Array  # indices of rows
 
 
-def halve(table: Table, K: int, memory: Memory, rule: SplitRule, wanted: Array | None = None) -> Halves:
-    """Split the wanted ones of K clusters (all by default) in two by seeded two-means; keep the best of some trials."""
-    which = np.arange(K) if wanted is None else np.flatnonzero(wanted)
+def halve(table: Table, memory: Memory, rule: SplitRule, wanted: Array, trials: int) -> Halves:
+    """Split the wanted ones of K clusters (bool mask) in two by seeded two-means; keep the best of some trials."""
+    K, which = wanted.size, np.flatnonzero(wanted)
     found = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K), np.ones(K), np.zeros(K, bool))
     if not which.size:
         return found
     labels = memory.labels
     if which.size < K:  # the others are left out of everything: their centres alone may be most of the work
-        rank = np.full(K, -1, np.int32)
-        rank[which] = np.arange(which.size)
-        labels = rank[labels]
+        labels = np.where(wanted, compact(wanted), -1).astype(np.int32)[labels]
     parted = Parted(which.size, labels, memory.cost, np.flatnonzero(labels >= 0))
-    best = _best_halves(table, parted, _roles(table, rule, parted.members), rule.trials)
+    best = _best_halves(table, parted, _roles(table, rule, parted.members), trials)
     for mine, theirs in zip(found[1:], best[1:]):
         mine[which] = theirs
     return found._replace(side=best.side)
@@ -109,8 +92,8 @@ def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Hal
     K, members = parted.K, parted.members
     best = Halves(np.zeros(table.n, bool), np.zeros(K), np.zeros(K), np.ones(K), np.zeros(K, bool))
     # small tables spend their time in Python, which does not run in parallel: all trials in one go
-    small = table.rows.entries <= _ENTRIES
-    goes = [range(trials)] if small and trials else [range(trial, trial + 1) for trial in range(trials)]
+    small = table.rows.entries <= CLUSTERS.trial_entries
+    goes = [range(trials)] if small else [range(trial, trial + 1) for trial in range(trials)]
     for go in in_order(lambda go: _try(table, parted, roles, go), goes):
         for found in go:
             better = found.gain > best.gain
@@ -124,7 +107,7 @@ def _best_halves(table: Table, parted: Parted, roles: Roles, trials: int) -> Hal
 def _roles(table: Table, rule: SplitRule, members: Array) -> Roles:
     """Who of some rows does what."""
     members = _active(table, members)
-    if not rule.held_out:
+    if rule is SplitRule.PAYING:
         return Roles(members, members)
     even = (mix(table.hashes[members] ^ _JUDGE) & np.uint64(1)) == 0
     return Roles(members[even], _once(table, members[~even]))
@@ -142,21 +125,19 @@ def distinct_rows(table: Table) -> Array:
 
 def can_tell(table: Table) -> bool:
     """Whether rows can tell a valley: not counts and others that may not be dithered, nor where it takes too much."""
-    return bool(table.geometry.family.translates and table.n * table.rows.p <= MOST_ENTRIES)
+    return bool(table.geometry.family.translates and table.n * table.rows.p <= CLUSTERS.dither_entries)
 
 
 def dithered(table: Table, rows: Array) -> DenseRows:
     """Some rows with the rounding of their columns dithered away."""
     none = np.empty(0)
-    stats = dither(table.rows.dense(rows), mix(table.hashes[rows]), coarse=COARSE)
+    stats = dither(table.rows.dense(rows), mix(table.hashes[rows]), coarse=CLUSTERS.coarse)
     return DenseRows(stats, weight=none, scale=none, shift=np.zeros(table.rows.p))
 
 
 def _once(table: Table, rows: Array) -> Array:
     """One of the rows for each content, in the order of their hashes; copies share a cluster."""
-    rows = rows[np.argsort(table.hashes[rows])]
-    hashes = table.hashes[rows]
-    return rows[np.concatenate([[True], hashes[1:] != hashes[:-1]])] if rows.size else rows
+    return rows[one_of_each(table.hashes[rows])]
 
 
 def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halves]:
@@ -169,7 +150,7 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     labels = _shifted(T, K, parted.labels[roles.fits])
     whole = np.tile(_whole(table, parted), (T, 1))
     mean, usable = _seed(table, parted.cost[fits], fits, labels, whole, K, trials)
-    if not (table.geometry.plain and table.rows.two_means(fits, labels, STEPS, mean, usable)):
+    if not (table.geometry.plain and table.rows.two_means(fits, labels, CLUSTERS.steps, mean, usable)):
         _two_means(table, fits, labels, whole, mean, usable)
         mean = _softened(mean, whole)
     members = _for_each(T, parted.members)
@@ -182,10 +163,10 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     judged = contrast[:, roles.judges].ravel()
     cluster = _shifted(T, K, parted.labels[roles.judges])
     clarity = clarities(cluster, judged, T * K)
-    valley, enough = np.full(T * K, np.nan), SURE
+    valley, enough = np.full(T * K, np.nan), CLUSTERS.sure
     if can_tell(table):
-        valley, enough = np.ones(T * K), SURE_OF_FEW
-        may = usable & (clarity >= CLARITY)
+        valley, enough = np.ones(T * K), CLUSTERS.sure_of_few
+        may = usable & (clarity >= CLUSTERS.clarity)
         mine = np.flatnonzero(may[cluster])
         if mine.size:
             affine = Centres(table.geometry, mean).affine
@@ -194,10 +175,11 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
             smooth = dithered(table, roles.judges[which]).own(place, cluster[mine], Affine(coef, offset, affine.size))
             valley = valleys(cluster[mine], smooth, may)
     count = np.bincount(cluster, minlength=T * K)
-    sure = (clarity - CHANCE / np.sqrt(np.maximum(count, 1)) >= enough) & (count >= FEWEST_JUDGES)
+    sure = (clarity - CLUSTERS.chance / np.sqrt(np.maximum(count, 1)) >= enough) & (count >= CLUSTERS.fewest_judges)
     valley = np.where(np.isnan(valley), np.where(sure, 0.0, 1.0), valley)
-    whole = clarity + DOUBT / np.sqrt(np.maximum(count, 1)) < CLARITY
-    whole &= count >= max(MANY_JUDGES, JUDGES_A_COLUMN * table.rows.p)
+    whole = clarity + CLUSTERS.doubt / np.sqrt(np.maximum(count, 1)) < CLUSTERS.clarity
+    many, a_column = CLUSTERS.many_judges
+    whole &= count >= max(many, a_column * table.rows.p)
     by_trial = (values.reshape(T, K) for values in (gain, clarity, valley, whole))
     return [Halves(*parts) for parts in zip(contrast > 0, *by_trial)]
 
@@ -215,12 +197,12 @@ def _whole(table: Table, parted: Parted) -> Array:
 def _softened(mean: Array, whole: Array) -> Array:
     """One centre or more in each cluster with a share of the whole mixed in: so they exclude no row of their cluster,
     and tell by how much each is nearer."""
-    return mean + SOFT * (np.repeat(whole, len(mean) // len(whole), axis=0) - mean) if len(whole) else mean
+    return mean + CLUSTERS.soft * (np.repeat(whole, len(mean) // len(whole), axis=0) - mean) if len(whole) else mean
 
 
 def _two_means(table: Table, fits: Array, labels: Array, whole: Array, mean: Array, usable: Array) -> None:
     """A few steps in every usable cluster, for any divergence; ``mean`` holds the two centres of each."""
-    for _ in range(STEPS):
+    for _ in range(CLUSTERS.steps):
         side = _contrast(table, _softened(mean, whole), fits, labels) > 0
         total, mass = np.zeros_like(mean), np.zeros(mean.shape[0])
         table.rows.add(fits, (2 * labels + side).astype(np.int32), total, mass)
@@ -320,5 +302,5 @@ def valleys(cluster: Array, value: Array, wanted: Array) -> Array:
     valley = np.ones(wanted.size)
     if wanted.any():
         mine = wanted[cluster]
-        valley[wanted] = p_values((np.cumsum(wanted) - 1)[cluster[mine]], value[mine], int(wanted.sum()))
+        valley[wanted] = p_values(compact(wanted)[cluster[mine]], value[mine], int(wanted.sum()))
     return valley

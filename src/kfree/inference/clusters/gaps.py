@@ -11,24 +11,19 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, own_cost
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.cuts import SplitRule, distinct_rows, halve
+from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.how_many.modes import find_groups
 from kfree.inference.clusters.how_many.subsample import ENOUGH_ROWS, MOST_ENTRIES, Pilot, make_pilot
 from kfree.inference.clusters.moves import Tried, fingerprints, relabelled
 from kfree.inference.clusters.table import Memory, Table
-
-#: Halvings one after the other, and parts whose valleys are looked for at a time (one cluster may have more).
-DEPTH, MOST_PARTS = 8, 256
-#: Times lam that a halving must gain for the halves to be halved again: each rarely gains more than half of that.
-ENOUGH = 2.0
-#: Distinct rows of a part, at least: fewer show no valley.
-ROWS_EACH = 16
-#: Pairs of seeds tried in each halving, and passes of k-means over the parts.
-TRIALS, PASSES = 1, 3
+from kfree.inference.goal import Goal
+from kfree.inference.labels import compact
 
 
-class Parts(NamedTuple):
+class GapParts(NamedTuple):
     """Parts of clusters."""
 
     labels: Array  # (n,) int32, part of each row
@@ -36,7 +31,7 @@ class Parts(NamedTuple):
     clear: Array  # (K,) True for a cluster if one of its parts is clearly two
 
 
-class Groups(NamedTuple):
+class GapGroups(NamedTuple):
     """Groups of rows inside clusters."""
 
     rows: Array  # (r,) indices
@@ -44,18 +39,16 @@ class Groups(NamedTuple):
     parent: Array  # (G,) cluster that the group is of
 
 
-def split_at_gaps(
-    table: Table, centres: Centres, memory: Memory, lam: float, *, room: float, tried: Tried
-) -> tuple[Centres, int]:
+def split_at_gaps(table: Table, centres: Centres, memory: Memory, goal: Goal, tried: Tried) -> tuple[Centres, int]:
     """Split clusters into the groups between which there are gaps, if that pays; labels follow.
 
-    Returns the centres and how many clusters were split; there may be ``room`` more clusters than now. Only those are
-    looked at, once, for which a cut in two pays although it is not clear.
+    Returns the centres and how many clusters were split. Only those are looked at, once, for which a cut in two pays
+    although it is not clear.
     """
-    K = centres.mean.shape[0]
+    K, lam = centres.mean.shape[0], goal.lam
     prints = fingerprints(table, memory.labels, K).tolist()
     gain = np.array([tried.gain.get(print, 0.0) for print in prints])
-    if not (gain > ENOUGH * lam).any():
+    if not (gain > CLUSTERS.gap_gain * lam).any():
         return centres, 0
     once = distinct_rows(table)
     if table.rows.entries == table.n * table.rows.p and once.size > max(ENOUGH_ROWS, MOST_ENTRIES // table.rows.p):
@@ -66,15 +59,15 @@ def split_at_gaps(
     once = once[np.isin(memory.labels[once], chosen)]
     if not once.size:
         return centres, 0
-    return _split(table, centres, memory, lam, _find(table, memory, parts, once), room)
+    return _split(table, centres, memory, goal, _find(table, memory, parts, once))
 
 
-def _shatter(table: Table, memory: Memory, lam: float, gain: Array, side: Array, once: Array) -> Parts:
+def _shatter(table: Table, memory: Memory, lam: float, gain: Array, side: Array, once: Array) -> GapParts:
     """Halve clusters that gain enough by it, the first time to the known sides, and the halves again."""
-    rule, clear, parent = SplitRule(trials=TRIALS), np.zeros(gain.size, bool), np.arange(gain.size)
+    rule, clear, parent = SplitRule.CLEAR, np.zeros(gain.size, bool), np.arange(gain.size)
     labels, cost = memory.labels.copy(), memory.cost.copy()
-    for _ in range(DEPTH):
-        split = np.flatnonzero(gain > ENOUGH * lam)
+    for _ in range(CLUSTERS.gap_depth):
+        split = np.flatnonzero(gain > CLUSTERS.gap_gain * lam)
         if not split.size:
             break
         new = np.full(parent.size, -1, np.int32)
@@ -83,35 +76,35 @@ def _shatter(table: Table, memory: Memory, lam: float, gain: Array, side: Array,
         labels[away] = new[labels[away]]
         parent = np.concatenate([parent, parent[split]])
         wanted = np.isin(np.arange(parent.size), np.concatenate([split, new[split]]))
-        wanted &= np.bincount(labels[once], minlength=parent.size) >= 2 * ROWS_EACH
+        wanted &= np.bincount(labels[once], minlength=parent.size) >= 2 * CLUSTERS.gap_rows
         if not wanted.any():
             break
         _measure(table, labels, wanted, cost)
-        halves = halve(table, parent.size, Memory(labels, cost, memory.low), rule, wanted)
+        halves = halve(table, Memory(labels, cost, memory.low), rule, wanted, CLUSTERS.gap_trials)
         gain, side = halves.gain, halves.side
-        clear[parent[(gain > lam) & halves.clear(rule)]] = True
-    return Parts(labels, parent, clear)
+        clear[parent[(gain > lam) & halves.worth_while(rule)]] = True
+    return GapParts(labels, parent, clear)
 
 
 def _measure(table: Table, labels: Array, wanted: Array, cost: Array) -> None:
     """Write the divergences of the rows of some parts from their centres."""
     rows = np.flatnonzero(wanted[labels])
-    rank = (np.cumsum(wanted) - 1).astype(np.int32)[labels[rows]]
+    rank = compact(wanted)[labels[rows]]
     total, mass = np.zeros((np.count_nonzero(wanted), table.rows.p)), np.zeros(np.count_nonzero(wanted))
     table.rows.add(rows, rank, total, mass)
     cost[rows] = own_cost(table, rows, Centres(table.geometry, table.geometry.centre(total, mass)), rank)
 
 
-def _affordable(parts: Parts, gain: Array) -> tuple[Array, set[int]]:
+def _affordable(parts: GapParts, gain: Array) -> tuple[Array, set[int]]:
     """Clusters with groups, those that gain most by a cut in two first, as many as have few parts; and the others."""
     clear = np.flatnonzero(parts.clear)
     clear = clear[np.argsort(-gain[clear], kind="stable")]
     count = np.cumsum(np.bincount(parts.parent, minlength=gain.size)[clear])
-    first = max(1, int(np.searchsorted(count, MOST_PARTS, side="right")))
+    first = max(1, int(np.searchsorted(count, CLUSTERS.gap_parts, side="right")))
     return clear[:first], set(clear[first:].tolist())
 
 
-def _find(table: Table, memory: Memory, parts: Parts, once: Array) -> Groups:
+def _find(table: Table, memory: Memory, parts: GapParts, once: Array) -> GapGroups:
     """The groups of the clusters that some distinct rows, all of their clusters, are in."""
     mine = np.flatnonzero(np.isin(table.hashes, table.hashes[once]) & (table.rows.weights(slice(0, table.n)) > 0))
     which = np.searchsorted(table.hashes[once], table.hashes[mine])
@@ -120,11 +113,11 @@ def _find(table: Table, memory: Memory, parts: Parts, once: Array) -> Groups:
     cluster = memory.labels[once]
     part, labels = np.unique(parts.labels[once], return_inverse=True)
     parent = parts.parent[part]
-    for _ in range(PASSES):
+    for _ in range(CLUSTERS.gap_passes):
         size = np.bincount(labels, minlength=parent.size)
         by_size = np.lexsort((-size, parent))
         largest = by_size[np.unique(parent[by_size], return_index=True)[1]]
-        held = size >= ROWS_EACH
+        held = size >= CLUSTERS.gap_rows
         held[largest] = True  # small parts are dissolved, but something must be left of a cluster
         total, mass = pilot.sums(labels.astype(np.int32), parent.size)
         parent, mean = parent[held], pilot.table.geometry.centre(total[held], mass[held])
@@ -132,7 +125,7 @@ def _find(table: Table, memory: Memory, parts: Parts, once: Array) -> Groups:
     group = find_groups(pilot, mean, parent)[0] if np.unique(parent).size < parent.size else np.arange(parent.size)
     of_group = np.empty(group.max() + 1, np.intp)
     of_group[group] = parent
-    return Groups(mine, group[labels][which], of_group)
+    return GapGroups(mine, group[labels][which], of_group)
 
 
 def _nearest_own(pilot: Pilot, mean: Array, parent: Array, cluster: Array) -> Array:
@@ -143,11 +136,9 @@ def _nearest_own(pilot: Pilot, mean: Array, parent: Array, cluster: Array) -> Ar
     return cost.argmin(axis=1)
 
 
-def _split(
-    table: Table, centres: Centres, memory: Memory, lam: float, found: Groups, room: float
-) -> tuple[Centres, int]:
+def _split(table: Table, centres: Centres, memory: Memory, goal: Goal, found: GapGroups) -> tuple[Centres, int]:
     """Make the splits that pay, those of largest gain first."""
-    K, G = centres.mean.shape[0], found.parent.size
+    K, G, lam = centres.mean.shape[0], found.parent.size, goal.lam
     total, mass = np.zeros((G, table.rows.p)), np.zeros(G)
     table.rows.add(found.rows, found.group.astype(np.int32), total, mass)
     members = {int(k): np.flatnonzero((found.parent == k) & (mass > 0)) for k in np.unique(found.parent)}
@@ -155,7 +146,7 @@ def _split(
     target, new, moved = found.parent.copy(), K, 0
     for k in sorted(gain, key=lambda k: (-gain[k], k)):
         more = members[k].size - 1
-        if gain[k] > 1e-10 * lam * more and more <= K + room - new:
+        if gain[k] > CLUSTERS.least_gain * lam * more and more <= goal.max_clusters - new:
             target[members[k][1:]] = new + np.arange(more)
             new, moved = new + more, moved + 1
     if not moved:

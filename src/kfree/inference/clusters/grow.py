@@ -1,7 +1,7 @@
 """GROW: assign all rows, open clusters at the farthest ones, move the centres; repeat.
 
 Over-opening comes from opening again before a new centre has moved to the mean of its cluster, not from opening
-several at once: so one row per cluster opens, and then come PAUSE plain passes.
+several at once: so one row per cluster opens, and then come a few plain passes.
 """
 
 from typing import NamedTuple
@@ -9,98 +9,99 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import (
-    QUICK,
-    Centres,
-    Sums,
-    assign,
-    exact_costs,
-    loosen,
-    nearest_spread,
-    note_doubts,
-)
+from kfree.inference.clusters.assign import assign, nearest_spread, note_doubts
+from kfree.inference.clusters.bounds import loosen
+from kfree.inference.clusters.centres import Centres, Sums
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
+from kfree.inference.clusters.exact import exact_costs
 from kfree.inference.clusters.table import Memory, Table
+from kfree.inference.goal import Goal
+from kfree.inference.labels import compact
 from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.kernels import kernels
 
-#: Plain passes between two openings.
-PAUSE = 2
-#: Passes made in one call, at most: time limits and interrupts are looked at between.
-AT_ONCE = 32
-#: A row within this multiple of the threshold of a centre opened in the same pass does not open another.
-EXCLUSION = 2.0
-#: Rows that are compared with the centres chosen so far in one piece: at first, and at most, while few are chosen.
-FIRST_PIECE, LARGEST_PIECE = 32, 32768
+
+class Clustering(NamedTuple):
+    """Clusters of all rows of a table, as an algorithm leaves them."""
+
+    centres: Centres
+    memory: Memory
+    sums: Sums | None = None  # of the last assignment, if its clusters are still those of the centres
+    moved: bool = True  # the centres have moved since
 
 
 class Grown(NamedTuple):
     """State between two passes."""
 
-    centres: Centres
+    clustering: Clustering
     pause: int  # plain passes since the last opening
-    sums: Sums | None = None  # of the last assignment, if its clusters are still those of the centres
-    moved: bool = True  # the centres have moved since
+
+    @property
+    def centres(self) -> Centres:
+        """The centres."""
+        return self.clustering.centres
 
 
-class Growth(NamedTuple):
-    """What a growth is allowed to do."""
+class Phase(NamedTuple):
+    """A part of a fit."""
 
-    lam: float
-    tol: float = 1e-4  # share of the weight that may still change label
-    max_clusters: float = np.inf
-    pause: int = PAUSE
-    exclusion: float = EXCLUSION
-    one_at_a_time: bool = False  # PDC: only the farthest row of all opens
+    name: str
+    guard: float | None = np.inf  # objective that its first pass must not exceed; None where it may rise
 
 
 def grow(
-    table: Table,
-    centres: Centres,
-    memory: Memory,
-    growth: Growth,
-    budget: Budget,
-    *,
-    phase: str,
-    max_iter: int,
-    guard: float | None = np.inf,
+    table: Table, centres: Centres, memory: Memory, goal: Goal, budget: Budget, phase: Phase, *, delayed: bool = False
 ) -> Outcome:
-    """Run GROW to its end; the outcome's state holds the centres."""
+    """Run GROW to its end; the outcome's state is a Clustering.
 
+    ``delayed``: one row opens in a pass, the farthest of all, and no pass goes by without (Dinari & Freifeld 2022).
+    """
+    opening = Opening(0, True) if delayed else Opening(CLUSTERS.pause, False)
     made = 0
 
     def step(state: Grown) -> tuple[Grown, Info]:
         nonlocal made
-        state, info = _pass(table, state, memory, growth, max_iter - made)
+        state, info = _pass(table, state, goal, opening, goal.max_iter - made)
         made += len(info.earlier) + 1
         return state, info
 
-    start = Grown(centres, growth.pause)
-    return run(step, start, budget, phase=phase, tol=growth.tol, max_iter=max_iter, guard=guard)
+    start = Grown(Clustering(centres, memory), opening.pause)
+    outcome = run(step, start, budget, phase=phase.name, tol=goal.tol, max_iter=goal.max_iter, guard=phase.guard)
+    return outcome._replace(state=outcome.state.clustering)
 
 
-def _pass(table: Table, state: Grown, memory: Memory, growth: Growth, room: int) -> tuple[Grown, Info]:
+class Opening(NamedTuple):
+    """How clusters open."""
+
+    pause: int  # plain passes between two openings
+    one_at_a_time: bool  # only the farthest row of all opens
+
+
+def _pass(table: Table, state: Grown, goal: Goal, opening: Opening, room: int) -> tuple[Grown, Info]:
     """One pass, and before it those in which nothing but the means moves, if they can be made in one call."""
-    state, earlier, sums = _plain_passes(table, state, memory, growth, room)
+    memory = state.clustering.memory
+    state, earlier, sums = _plain_passes(table, state, goal, opening, room)
     weight = table.rows.total_weight()
     if sums is None:
-        sums = assign(table, state.centres, memory, growth.lam)
+        sums = assign(table, state.centres, memory, goal.lam)
     K = int(np.count_nonzero(sums.mass > 0))
-    objective = penalised(table, state.centres, sums, growth.lam)
+    objective = penalised(table, state.centres, sums, goal.lam)
     changed = sums.changed / weight
     openers = np.empty(0, np.intp)
-    if growth.max_clusters > K and (state.pause >= growth.pause or changed <= growth.tol):
-        openers = choose_openers(table, memory, growth, sums.reach)
-        openers = openers[: int(min(growth.max_clusters - K, openers.size))]
+    if goal.max_clusters > K and (state.pause >= opening.pause or changed <= goal.tol):
+        openers = choose_openers(table, memory, goal.lam, sums.reach, opening.one_at_a_time)
+        openers = openers[: int(min(goal.max_clusters - K, openers.size))]
     total, mass = (sums.total, sums.mass) if not openers.size else _open(table, memory, openers, len(sums.mass))
     centres = update(table, state.centres, total, mass, memory, sums.reach)
     info = Info(objective, rounding_scale(table, state.centres, sums), changed, openers.size, K, earlier)
     if openers.size or centres.mean.shape != state.centres.mean.shape:
-        return Grown(centres, 0 if openers.size else state.pause + 1), info
-    return Grown(centres, state.pause + 1, sums, not np.array_equal(centres.mean, state.centres.mean)), info
+        return Grown(Clustering(centres, memory), 0 if openers.size else state.pause + 1), info
+    moved = not np.array_equal(centres.mean, state.centres.mean)
+    return Grown(Clustering(centres, memory, sums, moved), state.pause + 1), info
 
 
 def _plain_passes(
-    table: Table, state: Grown, memory: Memory, growth: Growth, room: int
+    table: Table, state: Grown, goal: Goal, opening: Opening, room: int
 ) -> tuple[Grown, tuple[Info, ...], Sums | None]:
     """Passes in which nothing opens or vanishes, as many as can be made in one call.
 
@@ -110,27 +111,28 @@ def _plain_passes(
     K, p = state.centres.mean.shape
     if not _short(table, K):
         return state, (), None
+    memory = state.clustering.memory
     mean, weight = state.centres.mean.copy(), table.rows.total_weight()
     total, mass, reach = np.empty((K, p)), np.empty(K), np.empty(K)
     done = table.rows.descend(
         mean,
         table.geometry,
         table.base,
-        growth.lam,
-        (state.pause, growth.pause, growth.tol, weight, bool(growth.max_clusters > K)),
+        goal.lam,
+        (state.pause, opening.pause, goal.tol, weight, bool(goal.max_clusters > K)),
         (memory.labels, memory.low, memory.cost),
         (total, mass, reach),
-        min(room, AT_ONCE),
+        min(room, CLUSTERS.passes_at_once),
     )
     if done is None:
         return state, (), None
     note_doubts(table, done.compared, done.doubted)
     lines = done.trace[: len(done.trace) - done.complete].tolist()
-    penalty = growth.lam * K if np.isfinite(growth.lam) else 0.0
+    penalty = goal.lam * K if np.isfinite(goal.lam) else 0.0
     told = tuple(Info(cost + penalty, _scale(table, cost, size), moved / weight, 0, K) for cost, moved, size in lines)
-    state = Grown(Centres(table.geometry, mean), state.pause + len(told))
+    state = Grown(Clustering(Centres(table.geometry, mean), memory), state.pause + len(told))
     if not done.complete:
-        memory.low[:] = -np.inf  # the bounds are those of the pass before
+        memory.forget()  # the bounds are those of the pass before
         return state, told, None
     cost, changed, _ = done.trace[-1]
     return state, told, Sums(total, mass, changed, cost, 0, reach)
@@ -139,7 +141,7 @@ def _plain_passes(
 def _short(table: Table, K: int) -> bool:
     """True if passes over a table are so short that it is worth while to make many of them in one call."""
     plain = table.geometry.plain and not table.unit.size
-    return plain and table.rows.entries * K <= QUICK and len(table.rows.spans()) == 1
+    return plain and table.rows.entries * K <= CLUSTERS.quick and len(table.rows.spans()) == 1
 
 
 def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
@@ -161,20 +163,20 @@ def _scale(table: Table, cost: float, size: float) -> float:
     return cost + table.rows.total_weight() * (1e-4 * size + 1e-6)  # the guard allows 1e-9 of this
 
 
-def choose_openers(table: Table, memory: Memory, growth: Growth, reach: Array) -> Array:
+def choose_openers(table: Table, memory: Memory, lam: float, reach: Array, one_at_a_time: bool) -> Array:
     """Rows that open a cluster in this pass, farthest first; ``reach`` holds the largest cost in each cluster."""
     K = reach.size
-    if not table.unit.size and not reach.max() > growth.lam:  # no row is beyond lam, smoothing or not
+    if not table.unit.size and not reach.max() > lam:  # no row is beyond lam, smoothing or not
         return np.empty(0, np.intp)
     rows, excess = np.full(K, -1, np.intp), np.zeros(K)
-    kernels().farthest(memory.cost, table.unit, table.alone, growth.lam, memory.labels, table.hashes, rows, excess)
+    kernels().farthest(memory.cost, table.unit, table.alone, lam, memory.labels, table.hashes, rows, excess)
     found = rows[rows >= 0]
     if not found.size:
         return found
     ranked = found[np.lexsort((table.hashes[found], -excess[rows >= 0]))]
-    if growth.one_at_a_time:
+    if one_at_a_time:
         return ranked[:1]
-    return ranked[openers_in_order(table, ranked, growth.exclusion * table.threshold(growth.lam, ranked))]
+    return ranked[openers_in_order(table, ranked, CLUSTERS.exclusion * table.threshold(lam, ranked))]
 
 
 def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Array:
@@ -187,17 +189,18 @@ def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Arr
     unit = table.unit[rows] if table.unit.size else np.ones(rows.size)
     chosen: list[int] = []
     means = np.empty((0, table.rows.p))
-    start, size = 0, FIRST_PIECE
+    first, largest = CLUSTERS.opener_pieces
+    start, size = 0, first
     while start < rows.size:
         piece = np.arange(start, min(start + size, rows.size))
         if len(means):
             cost = nearest_cost(table, rows[piece], Centres(table.geometry, means), threshold[piece] / unit[piece])
             piece = piece[unit[piece] * cost > threshold[piece]]
-        if piece.size > 2 * FIRST_PIECE:  # too many to compare with each other: take the first of them
-            piece = piece[: 2 * FIRST_PIECE]
-            start, size = int(piece[-1]) + 1, max(FIRST_PIECE, size // 2)
+        if piece.size > 2 * first:  # too many to compare with each other: take the first of them
+            piece = piece[: 2 * first]
+            start, size = int(piece[-1]) + 1, max(first, size // 2)
         else:
-            start, size = start + size, min(LARGEST_PIECE, 2 * size)
+            start, size = start + size, min(largest, 2 * size)
         fresh = table.singletons(rows[piece])
         beyond = unit[piece][:, None] * exact_costs(table, rows[piece], fresh) > threshold[piece][:, None]
         free, taken = np.ones(piece.size, bool), []
@@ -251,12 +254,9 @@ def update(table: Table, centres: Centres, total: Array, mass: Array, memory: Me
     K_before = centres.mean.shape[0]
     held = np.flatnonzero(mass > 0)
     if held.size < mass.size:
-        # what is left of a dropped cluster are rows of weight zero: label 0 until the next assignment
-        remap = np.zeros(mass.size, np.int32)
-        remap[held] = np.arange(held.size)
         gone = np.flatnonzero(mass == 0)
         memory.low[np.isin(memory.labels, gone)] = -np.inf
-        kernels().relabel(remap, memory.labels)
+        memory.relabel(compact(mass > 0))
     kept = held[held < K_before]
     after = centres.moved(table.geometry.centre(total[held], mass[held]), kept)
     loosen(table, centres, after, kept, memory, reach)

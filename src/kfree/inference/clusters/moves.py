@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Affine, Array
-from kfree.inference.clusters.assign import Centres, own_cost
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.cuts import (
-    VALLEY,
     SplitRule,
     can_tell,
     clarities,
@@ -17,26 +17,12 @@ from kfree.inference.clusters.cuts import (
     halve,
     valleys,
 )
+from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.table import Memory, Table
+from kfree.inference.goal import Goal
+from kfree.inference.labels import compact
 from kfree.kernels.splitmix import mix
 from kfree.rows.threads import in_order
-
-#: Share of the smaller cluster that may lie beyond lam of the joint centre when two are merged.
-STRAYS = 0.02
-#: Two clusters with no valley between them are halves of one, unless they share more than this of the variance; and how
-#: many of a cluster's closest ones may be its other half.
-HALVES, CLOSEST = 0.8, 3
-#: The share below which they are halves where there is no telling a valley: 0.64 for a Gaussian.
-UNTOLD = 0.68
-#: Distinct rows of each that are looked at; first a few, which tell if the share is above this.
-FEW, MANY, APART = 64, 512, 0.9
-#: Others that a cluster may be merged with: its closest ones, and none that this many times lam puts out of reach.
-NEIGHBOURS, FAR = 8, 10.0
-#: Times lam below which a rise that is only roughly known is looked at again.
-ROUGH = 1.5
-
-# Entries of a temporary when pairs of clusters are compared.
-_ENTRIES = 100_000
 
 
 class Tried(NamedTuple):
@@ -59,17 +45,16 @@ def fingerprints(table: Table, labels: Array, K: int) -> Array:
     return prints
 
 
-def paying_merges(
-    table: Table, centres: Centres, memory: Memory, lam: float, *, strays: float
-) -> list[tuple[int, int]]:
-    """Pairs of clusters whose union raises the costs by less than lam, cheapest first, each cluster once."""
+def paying_merges(table: Table, centres: Centres, memory: Memory, lam: float, strays: float) -> list[tuple[int, int]]:
+    """Pairs of clusters whose union raises the costs by less than lam, cheapest first, each cluster once; of the
+    smaller one at most ``strays`` may lie beyond lam of the joint centre."""
     K = centres.mean.shape[0]
     if K < 2 or not np.isfinite(lam):  # without a price there is nothing to save
         return []
     total, mass = table.rows.sums(memory.labels, K)
-    pairs = close_pairs(table, total, mass, most=FAR * lam)
+    pairs = close_pairs(table, total, mass, CLUSTERS.neighbours, CLUSTERS.out_of_reach * lam)
     if table.geometry.family.entropic:
-        pairs = pairs[_rough_rises(table, total, mass, pairs) < ROUGH * lam]
+        pairs = pairs[_rough_rises(table, total, mass, pairs) < CLUSTERS.rough_rise * lam]
     rises = _rises(table, total, mass, pairs)
     pairs, rises = pairs[rises < lam], rises[rises < lam]
     fits = _strays(table, memory.labels, total, mass, lam, pairs) <= strays * mass[pairs].min(axis=1)
@@ -85,9 +70,9 @@ def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> 
     total, mass = table.rows.sums(memory.labels, K)
     if K < 2:
         return centres, 0
-    pairs = close_pairs(table, total, mass, CLOSEST)
+    pairs = close_pairs(table, total, mass, CLUSTERS.closest)
     pairs = _halves_of_one(table, centres, memory.labels, pairs)
-    pairs = pairs[_strays(table, memory.labels, total, mass, lam, pairs) <= STRAYS * mass[pairs].min(axis=1)]
+    pairs = pairs[_strays(table, memory.labels, total, mass, lam, pairs) <= CLUSTERS.strays * mass[pairs].min(axis=1)]
     merges = _disjoint(pairs, _rises(table, total, mass, pairs))
     if not merges:
         return centres, 0
@@ -117,7 +102,7 @@ def _each_row_of(clusters: Array, rows: Array, labels: Array, K: int) -> Iterato
     order = _by_label(labels, K)
     edges = np.searchsorted(labels[order], np.arange(K + 1))
     size = edges[clusters + 1] - edges[clusters]
-    piece = np.cumsum(size) // _ENTRIES
+    piece = np.cumsum(size) // CLUSTERS.pair_entries
     for number in np.unique(piece):
         some = np.flatnonzero(piece == number)
         place = np.repeat(some, size[some])
@@ -140,25 +125,26 @@ def _strays(table: Table, labels: Array, total: Array, mass: Array, lam: float, 
 
 def _halves_of_one(table: Table, centres: Centres, labels: Array, pairs: Array) -> Array:
     """Those of the pairs of clusters that are halves of one."""
-    K = centres.mean.shape[0]
+    K, (few, many) = centres.mean.shape[0], CLUSTERS.halves_rows
     rows = distinct_rows(table)
     rows = rows[_by_label(labels[rows], K)]
     rank = np.arange(rows.size) - np.searchsorted(labels[rows], np.arange(K))[labels[rows]]
-    which, value = _contrasts(table, centres, labels, pairs, rows[rank < FEW])
-    pairs = pairs[clarities(which, value, len(pairs)) < APART]  # most are far apart, and a few rows tell
-    rows = rows[rank < MANY]
+    which, value = _contrasts(table, centres, labels, pairs, rows[rank < few])
+    # most are far apart, and a few rows tell
+    pairs = pairs[clarities(which, value, len(pairs)) < CLUSTERS.halves_apart]
+    rows = rows[rank < many]
     which, value = _contrasts(table, centres, labels, pairs, rows)
     share = clarities(which, value, len(pairs))
     if not can_tell(table):
-        return pairs[share < UNTOLD]
-    pairs, share = pairs[share < HALVES], share[share < HALVES]
+        return pairs[share < CLUSTERS.halves_untold]
+    pairs, share = pairs[share < CLUSTERS.halves], share[share < CLUSTERS.halves]
     rows = rows[np.isin(labels[rows], pairs)]
     pair, place = _places(pairs, rows, labels, K)
     a, b, affine = *pairs.T, centres.affine
     along = Affine(affine.coef[b] - affine.coef[a], affine.offset[b] - affine.offset[a], affine.size)
     smooth = dithered(table, rows).own(place, pair.astype(np.int32), along)
     valley = valleys(pair, smooth, np.ones(len(pairs), bool))
-    return pairs[np.where(np.isnan(valley), share < UNTOLD, valley > VALLEY)]
+    return pairs[np.where(np.isnan(valley), share < CLUSTERS.halves_untold, valley > CLUSTERS.valley)]
 
 
 def _places(pairs: Array, rows: Array, labels: Array, K: int) -> tuple[Array, Array]:
@@ -199,12 +185,12 @@ def _rough_rises(table: Table, total: Array, mass: Array, pairs: Array) -> Array
 
 def _by_pieces(function: Callable[[Array, Array], Array], total: Array, pairs: Array) -> Array:
     """A function of pairs of clusters, not too many at a time."""
-    step = max(1, _ENTRIES // total.shape[1])
+    step = max(1, CLUSTERS.pair_entries // total.shape[1])
     pieces = [pairs[start : start + step] for start in range(0, max(1, len(pairs)), step)]
     return np.concatenate(list(in_order(lambda some: function(*some.T), pieces)))
 
 
-def close_pairs(table: Table, total: Array, mass: Array, count: int = NEIGHBOURS, most: float = np.inf) -> Array:
+def close_pairs(table: Table, total: Array, mass: Array, count: int, most: float = np.inf) -> Array:
     """Pairs of close clusters, the lower number first.
 
     For each cluster the few others that W_a W_b / (W_a + W_b) times the lesser divergence, at most ``most``, puts
@@ -230,11 +216,8 @@ def apply_moves(
     table: Table,
     centres: Centres,
     memory: Memory,
-    lam: float,
+    goal: Goal,
     rule: SplitRule,
-    *,
-    strays: float = STRAYS,
-    most_splits: float = np.inf,
     tried: Tried | None = None,
 ) -> tuple[Centres, int]:
     """One round of splits and merges on disjoint clusters; labels follow. Returns the centres and how many moved.
@@ -242,26 +225,39 @@ def apply_moves(
     Each move lowers the objective by |gain - lam|. ``tried`` is kept between calls with the same table and rule.
     """
     K = centres.mean.shape[0]
-    prints = fingerprints(table, memory.labels, K).tolist()
-    wanted = np.array([tried is None or print not in tried.gain for print in prints], bool)
-    halves = halve(table, K, memory, rule, wanted)
-    margin = 1e-10 * (lam + halves.gain)
-    split = np.flatnonzero((halves.gain > lam + margin) & halves.clear(rule))
-    split = split[np.argsort(-halves.gain[split], kind="stable")][: int(max(0, min(most_splits, split.size)))]
-    if tried is not None:
-        np.copyto(tried.side, halves.side, where=wanted[memory.labels])
-        wanted[split] = False
-        tried.gain.update((prints[k], float(halves.gain[k])) for k in np.flatnonzero(wanted))
-        tried.whole.update(prints[k] for k in np.flatnonzero(wanted & halves.whole))
-    merges = paying_merges(table, centres, memory, lam, strays=strays)
+    split, side = _paying_splits(table, K, memory, goal, rule, tried)
+    # clear moves keep what lam covers together; where the objective alone counts, strays are paid for
+    strays = CLUSTERS.strays if rule is SplitRule.CLEAR else 1.0
+    merges = paying_merges(table, centres, memory, goal.lam, strays)
     merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
     if not split.size and not merges:
         return centres, 0
     new = np.full(K, -1)
     new[split] = K + np.arange(split.size)
-    away = halves.side & (new[memory.labels] >= 0)
+    away = side & (new[memory.labels] >= 0)
     labels = np.where(away, new[memory.labels], _targets(K, merges)[memory.labels])
     return relabelled(table, memory, labels, K + split.size), split.size + len(merges)
+
+
+def _paying_splits(
+    table: Table, K: int, memory: Memory, goal: Goal, rule: SplitRule, tried: Tried | None
+) -> tuple[Array, Array]:
+    """Clusters whose split pays, best first, as many as there is room for; and the side of each row of theirs."""
+    if rule is SplitRule.NONE:
+        return np.empty(0, np.intp), np.zeros(table.n, bool)
+    prints = fingerprints(table, memory.labels, K).tolist()
+    wanted = np.array([tried is None or print not in tried.gain for print in prints], bool)
+    halves = halve(table, memory, rule, wanted, CLUSTERS.trials)
+    margin = CLUSTERS.least_gain * (goal.lam + halves.gain)
+    split = np.flatnonzero((halves.gain > goal.lam + margin) & halves.worth_while(rule))
+    room = int(max(0, min(goal.max_clusters - K, split.size)))
+    split = split[np.argsort(-halves.gain[split], kind="stable")][:room]
+    if tried is not None:
+        np.copyto(tried.side, halves.side, where=wanted[memory.labels])
+        wanted[split] = False
+        tried.gain.update((prints[k], float(halves.gain[k])) for k in np.flatnonzero(wanted))
+        tried.whole.update(prints[k] for k in np.flatnonzero(wanted & halves.whole))
+    return split, halves.side
 
 
 def _targets(K: int, merges: list[tuple[int, int]]) -> Array:
@@ -275,9 +271,7 @@ def _targets(K: int, merges: list[tuple[int, int]]) -> Array:
 def relabelled(table: Table, memory: Memory, labels: Array, K: int) -> Centres:
     """Give the rows new labels below K, drop clusters without weight, and return the centres."""
     total, mass = table.rows.sums(labels.astype(np.int32), K)
-    held = np.flatnonzero(mass > 0)
-    remap = np.zeros(mass.size, np.int32)
-    remap[held] = np.arange(held.size)
-    memory.labels[:] = remap[labels]
-    memory.low[:] = -np.inf
+    held = mass > 0
+    memory.labels[:] = compact(held)[labels]
+    memory.forget()
     return Centres(table.geometry, table.geometry.centre(total[held], mass[held]))

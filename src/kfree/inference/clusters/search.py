@@ -4,118 +4,93 @@ Every accepted move lowers the penalised objective. With a price lam this is the
 lam "full" rightly lowers the objective by breaking up the clusters one wanted (see docs/lam.md).
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
-from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, assign
-from kfree.inference.clusters.collapsed import fit_collapsed
-from kfree.inference.clusters.cuts import TRIALS, SplitRule
-from kfree.inference.clusters.grow import Grown, Growth, grow
+from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
+from kfree.inference.clusters.collapsed import move_until_still
+from kfree.inference.clusters.cuts import SplitRule
+from kfree.inference.clusters.grow import Clustering, Phase, grow
 from kfree.inference.clusters.moves import apply_moves
 from kfree.inference.clusters.table import Memory, Table
-from kfree.inference.loop import Budget, Outcome
-
-#: Rounds of collapsed moves, merges, splits and descent.
-ROUNDS = 30
-# Entries (rows x clusters x columns) up to which every row is tried one at a time; above it, only contested ones.
-_ALL_ROWS = 2e8
-_CONTESTED = 2.0
+from kfree.inference.goal import Goal, Order, Search
+from kfree.inference.loop import Budget, Outcome, repeat
 
 
-class Search(NamedTuple):
-    """What the user chose."""
+def keep_in_bounds(search: Callable[[Goal], Outcome], found: int, goal: Goal, budget: Budget) -> Outcome:
+    """Search; where lam came with a number of clusters, splits may not run away from it.
 
-    lam: float
-    splits: bool  # "full"; otherwise "polish"
-    order: str | Array
-    tol: float
-    max_iter: int
-    max_clusters: float
+    If they do, the price was too low for what a better search can do: it keeps to moves of rows and merges.
+    """
+    if not (goal.paired and goal.search is Search.FULL):
+        return search(goal)
+    most = int(CLUSTERS.runaway * found) + 1
+    outcome = search(goal._replace(max_clusters=min(most, goal.max_clusters)))
+    if outcome.state.centres.mean.shape[0] < most or budget.spent:
+        return outcome
+    return search(goal._replace(search=Search.POLISH))
 
 
-def improve(
-    table: Table, outcome: Outcome, memory: Memory, search: Search, budget: Budget, rng: np.random.Generator
-) -> Outcome:
-    """Search from an outcome whose state holds centres; its trace goes on."""
-    centres, trace = outcome.state.centres, list(outcome.trace)
-    growth = Growth(search.lam, search.tol, search.max_clusters)
-    rule = SplitRule(clarity=0.0, trials=TRIALS if search.splits else 0, held_out=False)
-    converged = outcome.converged
-    assign(table, centres, memory, search.lam)
-    for _ in range(ROUNDS):
-        if budget.spent or len(trace) >= search.max_iter:
-            return Outcome(Grown(centres, 0), trace, False)
-        centres, moved = _one_by_one(table, centres, memory, search, budget, rng)
-        left = search.max_clusters - centres.mean.shape[0]
-        centres, whole = apply_moves(table, centres, memory, search.lam, rule, strays=1.0, most_splits=left)
-        settled = grow(
-            table,
-            centres,
-            memory,
-            growth,
-            budget,
-            phase="search",
-            max_iter=max(1, search.max_iter - len(trace)),
-            guard=trace[-1] if trace else np.inf,
-        )
-        centres, converged = settled.state.centres, settled.converged
-        trace += settled.trace
-        assign(table, centres, memory, search.lam)
-        if not moved and not whole:
-            break
-    return Outcome(Grown(centres, 0), trace, converged)
+def improve(table: Table, outcome: Outcome, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
+    """Search from an outcome whose state is a Clustering; its trace goes on."""
+    rule = SplitRule.PAYING if goal.search is Search.FULL else SplitRule.NONE
+    memory = outcome.state.memory
+    memory.forget()  # it may be that of another search from here
+    assign(table, outcome.state.centres, memory, goal.lam)
+
+    def one_round(last: Outcome) -> tuple[Outcome, bool]:
+        before, moved = _one_by_one(table, last.state, goal, budget, rng)
+        centres, whole = apply_moves(table, before.centres, memory, goal, rule)
+        descent = goal._replace(max_iter=max(1, goal.max_iter - len(last.trace)))
+        guard = last.trace[-1] if last.trace else np.inf
+        settled = grow(table, centres, memory, descent, budget, Phase("search", guard))
+        trace = [*last.trace, *settled.trace]
+        if budget.spent:
+            return Outcome(settled.state, trace, False), True
+        assign(table, settled.state.centres, memory, goal.lam)
+        done = not moved and not whole
+        late = len(trace) >= goal.max_iter and not done
+        return Outcome(Clustering(settled.state.centres, memory), trace, settled.converged and not late), done or late
+
+    if len(outcome.trace) >= goal.max_iter:
+        return Outcome(Clustering(outcome.state.centres, memory), outcome.trace, False)
+    found, done = repeat(one_round, outcome, budget, most=CLUSTERS.search_rounds)
+    return found._replace(converged=False) if budget.spent and not done else found
 
 
 def _one_by_one(
-    table: Table, centres: Centres, memory: Memory, search: Search, budget: Budget, rng: np.random.Generator
-) -> tuple[Centres, bool]:
-    """Collapsed moves of rows; on large tables of those that two clusters compete for."""
-    if isinstance(search.order, str) and search.order == "content":
-        return _contents_one_by_one(table, centres, memory, search, budget, rng)
-    return _rows_one_by_one(table, centres, memory, search, budget, rng)
-
-
-def _contents_one_by_one(
-    table: Table, centres: Centres, memory: Memory, search: Search, budget: Budget, rng: np.random.Generator
-) -> tuple[Centres, bool]:
-    """The same with all copies of a row moved as one, so that integer weights equal repeated rows."""
+    table: Table, state: Clustering, goal: Goal, budget: Budget, rng: np.random.Generator
+) -> tuple[Clustering, bool]:
+    """Collapsed moves of rows; all copies of a row move as one where the order is by content, so that integer weights
+    equal repeated rows."""
+    if goal.order is not Order.CONTENT:
+        return _rows_one_by_one(table, state, goal, budget, rng)
     weight = table.rows.weights(slice(0, table.n))
     active = np.flatnonzero(weight > 0)
     _, first, which = np.unique(table.hashes[active], return_index=True, return_inverse=True)
     if first.size == table.n:
-        return _rows_one_by_one(table, centres, memory, search, budget, rng)
-    total = np.bincount(which, weight[active])
-    once = active[first]
-    sample = table.sample(once, total)
+        return _rows_one_by_one(table, state, goal, budget, rng)
+    once, memory = active[first], state.memory
+    sample = table.sample(once, np.bincount(which, weight[active]))
     own = Memory(memory.labels[once], memory.cost[once], memory.low[once])
-    found, moved = _rows_one_by_one(sample, centres, own, search, budget, rng)
+    found, moved = _rows_one_by_one(sample, Clustering(state.centres, own), goal, budget, rng)
     memory.labels[active], memory.cost[active] = own.labels[which], own.cost[which]
     memory.labels[weight == 0] = 0
-    memory.low[:] = -np.inf
-    return found, moved
+    memory.forget()
+    return Clustering(found.centres, memory), moved
 
 
 def _rows_one_by_one(
-    table: Table, centres: Centres, memory: Memory, search: Search, budget: Budget, rng: np.random.Generator
-) -> tuple[Centres, bool]:
-    before = memory.labels.copy()
-    order: str | Array = search.order
-    if table.n * centres.mean.size > _ALL_ROWS:
-        order = np.flatnonzero(memory.low < _CONTESTED * memory.cost)
-        if table.n * centres.mean.size > 100 * _ALL_ROWS or order.size * centres.mean.size > _ALL_ROWS:
-            return centres, False  # one row weighs next to nothing among so many
-    outcome = fit_collapsed(
-        table,
-        centres,
-        memory,
-        search.lam,
-        budget,
-        order=order,
-        rng=rng,
-        max_clusters=search.max_clusters,
-        tol=0.0,
-        max_iter=max(1, search.max_iter),
-    )
-    return outcome.state.centres, bool((before != memory.labels).any())
+    table: Table, state: Clustering, goal: Goal, budget: Budget, rng: np.random.Generator
+) -> tuple[Clustering, bool]:
+    """The same for single rows; on large tables of those that two clusters compete for."""
+    memory, work = state.memory, table.n * state.centres.mean.size
+    before, order = memory.labels.copy(), goal.order
+    if work > CLUSTERS.every_row:
+        order = np.flatnonzero(memory.low < CLUSTERS.contested * memory.cost)
+        if work > CLUSTERS.no_row * CLUSTERS.every_row or order.size * state.centres.mean.size > CLUSTERS.every_row:
+            return state, False  # one row weighs next to nothing among so many
+    outcome = move_until_still(table, state, goal._replace(order=order, tol=0.0), budget, rng)
+    return outcome.state, bool((before != memory.labels).any())

@@ -3,18 +3,17 @@
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, exact_costs, own_cost
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
+from kfree.inference.clusters.exact import exact_costs, own_cost
 from kfree.inference.clusters.table import Table
-from kfree.inference.loop import Budget
+from kfree.inference.goal import Goal, Start
+from kfree.inference.loop import Budget, repeat
 
 
 def global_centre(table: Table) -> Array:
     """The one cluster that holds everything, (1, p)."""
     return table.geometry.centre(*table.rows.whole)
-
-
-# Rows that are asked whether they exclude all others.
-_PROBES = 16
 
 
 class _Cover:
@@ -47,13 +46,14 @@ class _Cover:
         cost = exact_costs(self.table, index, np.concatenate(self.means)).min(axis=1)
         return float(self.table.excess(cost, 0.0, index)[0])
 
-    def add(self, row: int) -> None:
+    def with_centre(self, row: int) -> "_Cover":
         """Open a cluster at a row; it is then at distance zero from itself, rounding or not."""
         mean = self.table.singletons(np.array([row]))
         self.within_reach = max(self.within_reach, self._see(mean))
         self.means.append(mean)
         if not self.table.alone.size:
             self.cost[row] = 0.0
+        return self
 
 
 def farthest_first(table: Table, k: int) -> tuple[Array, Array]:
@@ -64,7 +64,7 @@ def farthest_first(table: Table, k: int) -> tuple[Array, Array]:
         row = int(cover.excess().argmax())
         radii[r] = cover.exact_excess(row)
         if r < k - 1:
-            cover.add(row)
+            cover.with_centre(row)
     if k > 1 and cover.within_reach <= 1 < table.n and _all_exclude(table):
         radii[1:] = np.inf  # no radius covers the data
         return radii, np.concatenate(cover.means)
@@ -74,7 +74,7 @@ def farthest_first(table: Table, k: int) -> tuple[Array, Array]:
 def _all_exclude(table: Table) -> bool:
     """Whether clusters opened by rows, as far as a few tell, exclude every other row."""
     weight = table.rows.weights(slice(0, table.n))
-    some = np.argsort(np.where(weight > 0, table.hashes, np.iinfo(np.uint64).max), kind="stable")[:_PROBES]
+    some = np.argsort(np.where(weight > 0, table.hashes, np.iinfo(np.uint64).max), kind="stable")[: CLUSTERS.probes]
     every = np.arange(table.n)
     labels = np.zeros(table.n, np.int32)
     return all(
@@ -83,33 +83,41 @@ def _all_exclude(table: Table) -> bool:
     )
 
 
-def covering_centres(table: Table, lam: float, most: float, budget: Budget) -> Array:
+def covering_centres(table: Table, goal: Goal, budget: Budget) -> Array:
     """Farthest-first centres until every row is within lam of one."""
-    cover = _Cover(table)
-    try:
-        while len(cover.means) < min(most, table.n) and not budget.spent:
-            row = int(cover.excess().argmax())
-            if cover.exact_excess(row) <= lam:
-                break
-            cover.add(row)
-    except KeyboardInterrupt:
-        budget.interrupted = True
+
+    def one_more(cover: _Cover) -> tuple[_Cover, bool]:
+        row = int(cover.excess().argmax())
+        if cover.exact_excess(row) <= goal.lam:
+            return cover, True
+        return cover.with_centre(row), False
+
+    cover, _ = repeat(one_more, _Cover(table), budget, most=min(goal.max_clusters, table.n) - 1)
     return np.concatenate(cover.means)
 
 
-def seeded_centres(table: Table, lam: float, most: float, budget: Budget, rng: np.random.Generator) -> Array:
+def seeded_centres(table: Table, goal: Goal, budget: Budget, rng: np.random.Generator) -> Array:
     """Centres drawn with probability proportional to w D (as k-means++) until every row is within lam of one."""
-    cover = _Cover(table)
     weight = table.rows.weights(slice(0, table.n))
-    try:
-        while len(cover.means) < min(most, table.n) and not budget.spent:
-            far = np.flatnonzero(cover.excess() > lam)
-            if not far.size:
-                break
-            chance = weight[far] * np.where(np.isfinite(cover.cost[far]), cover.cost[far], 0.0)
-            if chance.sum() == 0:  # only rows that every centre excludes are left
-                chance = weight[far]
-            cover.add(int(far[np.searchsorted(np.cumsum(chance), rng.random() * chance.sum(), side="right")]))
-    except KeyboardInterrupt:
-        budget.interrupted = True
+
+    def one_more(cover: _Cover) -> tuple[_Cover, bool]:
+        far = np.flatnonzero(cover.excess() > goal.lam)
+        if not far.size:
+            return cover, True
+        chance = weight[far] * np.where(np.isfinite(cover.cost[far]), cover.cost[far], 0.0)
+        if chance.sum() == 0:  # only rows that every centre excludes are left
+            chance = weight[far]
+        row = int(far[np.searchsorted(np.cumsum(chance), rng.random() * chance.sum(), side="right")])
+        return cover.with_centre(row), False
+
+    cover, _ = repeat(one_more, _Cover(table), budget, most=min(goal.max_clusters, table.n) - 1)
     return np.concatenate(cover.means)
+
+
+def first_centres(table: Table, goal: Goal, budget: Budget, rng: np.random.Generator) -> Array:
+    """The centres (K, p) that a fit starts from."""
+    if goal.start is Start.FARTHEST_FIRST:
+        return covering_centres(table, goal, budget)
+    if goal.start is Start.KMEANS_PLUS_PLUS:
+        return seeded_centres(table, goal, budget, rng)
+    return global_centre(table) if isinstance(goal.start, Start) else goal.start

@@ -11,50 +11,39 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, assign, exact_costs, exact_own, nearest_spread, own_cost
-from kfree.inference.clusters.grow import openers_in_order, penalised, rounding_scale, update
-from kfree.inference.clusters.table import Memory, Table
+from kfree.inference.clusters.assign import assign, nearest_spread
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.exact import exact_costs, exact_own, own_cost
+from kfree.inference.clusters.grow import Clustering, openers_in_order, penalised, rounding_scale, update
+from kfree.inference.clusters.table import Memory, Table, make_memory
+from kfree.inference.goal import Goal, Order
 from kfree.inference.loop import Budget, Info, Outcome, run
 
 
-class Swept(NamedTuple):
+class SerialState(NamedTuple):
     """State between two passes."""
 
     centres: Centres
     rng: np.random.Generator
 
 
-class Sweep(NamedTuple):
-    """How the rows are visited."""
+def fit_serial(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
+    """Sweep until a pass changes nothing; the outcome's state is a Clustering."""
+    memory = make_memory(table.n)
 
-    lam: float
-    order: str | Array  # "random" (a fresh permutation per pass), "index", "content", or a permutation
-    tol: float
-    max_clusters: float = np.inf
+    def step(state: SerialState) -> tuple[SerialState, Info]:
+        return serial_pass(table, state, memory, goal)
 
-
-def fit_serial(
-    table: Table,
-    centres: Centres,
-    memory: Memory,
-    sweep: Sweep,
-    budget: Budget,
-    *,
-    rng: np.random.Generator,
-    max_iter: int,
-) -> Outcome:
-    """Sweep until a pass changes nothing; the outcome's state holds the centres."""
-
-    def step(state: Swept) -> tuple[Swept, Info]:
-        return _pass(table, state, memory, sweep)
-
-    return run(step, Swept(centres, rng), budget, phase="all rows", tol=sweep.tol, max_iter=max_iter)
+    start = SerialState(centres, rng)
+    outcome = run(step, start, budget, phase="all rows", tol=goal.tol, max_iter=goal.max_iter)
+    return outcome._replace(state=Clustering(outcome.state.centres, memory))
 
 
-def _pass(table: Table, state: Swept, memory: Memory, sweep: Sweep) -> tuple[Swept, Info]:
+def serial_pass(table: Table, state: SerialState, memory: Memory, goal: Goal) -> tuple[SerialState, Info]:
+    """All rows in order, with the result of one after the other."""
     before = memory.labels.copy()
-    sums = assign(table, state.centres, memory, sweep.lam)
-    openers, fresh = open_in_order(table, state.centres, memory, sweep, visit(table, sweep.order, state.rng))
+    sums = assign(table, state.centres, memory, goal.lam)
+    openers, fresh = open_in_order(table, state.centres, memory, goal, visit(table, goal.order, state.rng))
     if openers.size:
         centres = Centres(table.geometry, np.concatenate([state.centres.mean, fresh.mean]))
         weight = table.rows.weights(slice(0, table.n))
@@ -64,33 +53,33 @@ def _pass(table: Table, state: Swept, memory: Memory, sweep: Sweep) -> tuple[Swe
         sums = sums._replace(total=total, mass=mass, cost=cost, changed=changed)
     else:
         centres = state.centres
-    objective = penalised(table, centres, sums, sweep.lam)
+    objective = penalised(table, centres, sums, goal.lam)
     share = sums.changed / table.rows.total_weight()
     scale = rounding_scale(table, centres, sums)
     info = Info(objective, scale, share, openers.size, int((sums.mass > 0).sum()))
-    return Swept(update(table, state.centres, sums.total, sums.mass, memory, sums.reach), state.rng), info
+    return SerialState(update(table, state.centres, sums.total, sums.mass, memory, sums.reach), state.rng), info
 
 
-def visit(table: Table, order: str | Array, rng: np.random.Generator) -> Array:
-    """The order in which a pass visits the rows; "content" depends on nothing but the rows themselves."""
-    if not isinstance(order, str):
-        return np.asarray(order)
-    if order == "content":
+def visit(table: Table, order: Order | Array, rng: np.random.Generator) -> Array:
+    """The rows that a pass visits, in their order."""
+    if not isinstance(order, Order):
+        return order
+    if order is Order.CONTENT:
         return np.argsort(table.hashes, kind="stable")
-    return rng.permutation(table.n) if order == "random" else np.arange(table.n)
+    return rng.permutation(table.n) if order is Order.RANDOM else np.arange(table.n)
 
 
-def open_in_order(table: Table, centres: Centres, memory: Memory, sweep: Sweep, order: Array) -> tuple[Array, Centres]:
+def open_in_order(table: Table, centres: Centres, memory: Memory, goal: Goal, order: Array) -> tuple[Array, Centres]:
     """Rows that open a cluster when their turn comes, and their centres; labels and costs of all rows follow."""
-    beyond = np.flatnonzero(table.excess(memory.cost, sweep.lam) > 0)
+    beyond = np.flatnonzero(table.excess(memory.cost, goal.lam) > 0)
     none = np.empty(0, np.intp)
-    room = sweep.max_clusters - centres.mean.shape[0]
+    room = goal.max_clusters - centres.mean.shape[0]
     if not beyond.size or room <= 0:
         return none, centres
     turn = np.empty(table.n, np.intp)
     turn[order] = np.arange(table.n)
     candidates = beyond[np.argsort(turn[beyond])]
-    chosen = openers_in_order(table, candidates, table.threshold(sweep.lam, candidates))
+    chosen = openers_in_order(table, candidates, table.threshold(goal.lam, candidates))
     openers = candidates[chosen[: int(min(room, chosen.size))]]
     fresh = Centres(table.geometry, table.singletons(openers))
     contested = _contested(table, memory, centres, fresh)

@@ -1,19 +1,19 @@
 """Learning from batches: clusters keep their numbers, new ones are appended, nothing seen is kept but sums."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, assign, loosen
-from kfree.inference.clusters.batch import BatchSettings, fit_batch, start_on_samples
+from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.batch import fit_batch
+from kfree.inference.clusters.bounds import loosen
+from kfree.inference.clusters.centres import Centres, Sums
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.seeds import global_centre
-from kfree.inference.clusters.table import Table, make_memory
-from kfree.inference.loop import Budget
-
-# Rounds of opening in one batch: each covers what the one before left beyond lam.
-_ROUNDS = 20
+from kfree.inference.clusters.table import Memory, Table, make_memory
+from kfree.inference.goal import Goal, Search
+from kfree.inference.loop import Budget, attempt, repeat
 
 
 class Absorbed(NamedTuple):
@@ -28,64 +28,83 @@ class Absorbed(NamedTuple):
     complete: bool  # the budget sufficed to open all that was needed
 
 
-def absorb(
-    table: Table,
-    mean: Array,
-    total: Array,
-    mass: Array,
-    lam: float,
-    most: float,
-    publish: Callable[[Array], Array],
-    budget: Budget,
-) -> Absorbed:
+class Known(NamedTuple):
+    """Clusters that a batch meets."""
+
+    mean: Array  # (K, p)
+    total: Array  # (K, p) weighted sums of all rows seen
+    mass: Array  # (K,)
+
+
+class Met(NamedTuple):
+    """A batch, assigned to the clusters it needs."""
+
+    centres: Centres
+    sums: Sums
+    memory: Memory
+    complete: bool  # the budget sufficed to open all that was needed
+
+
+def absorb(table: Table, known: Known, goal: Goal, budget: Budget) -> Absorbed:
     """Open what a batch needs, then let all clusters move to the mean of everything they have seen."""
-    geometry, memory = table.geometry, make_memory(table.n)
-    known, complete = mean.shape[0], True
-    for _ in range(_ROUNDS):
-        centres = Centres(geometry, mean)
-        sums = assign(table, centres, memory, lam)
-        if not sums.reach.max() > lam or mean.shape[0] >= most:  # weights and smoothing only make rows open less
-            break
-        if budget.spent:
-            complete = False
-            break
-        novel = np.flatnonzero(table.excess(memory.cost, lam) > 0)
-        if not novel.size:
-            break
-        table = table.hashed()
-        mean = np.concatenate([mean, _open(table, novel, lam, most - mean.shape[0], budget)])
-        memory.low[:] = -np.inf
-    else:
-        centres = Centres(geometry, mean)
-        sums = assign(table, centres, memory, lam)
-    grown = mean.shape[0] - mass.size
-    total = np.concatenate([total, np.zeros((grown, total.shape[1]))]) + sums.total
-    mass = np.concatenate([mass, np.zeros(grown)]) + sums.mass
+    geometry, met = table.geometry, _meet(table, known.mean, goal, budget)
+    opened, memory = met.centres.mean.shape[0] - known.mass.size, met.memory
+    total = np.concatenate([known.total, np.zeros((opened, table.rows.p))]) + met.sums.total
+    mass = np.concatenate([known.mass, np.zeros(opened)]) + met.sums.mass
     # a cluster opened in this batch may have lost all its rows to another one
-    keep = np.flatnonzero((mass > 0) | (np.arange(mass.size) < known))
-    total, mass, moved = total[keep], mass[keep], mean[keep]
+    keep = np.flatnonzero((mass > 0) | (np.arange(mass.size) < known.mean.shape[0]))
+    total, mass, moved = total[keep], mass[keep], met.centres.mean[keep]
     held = mass > 0
     moved[held] = geometry.centre(total[held], mass[held])
-    after = Centres(geometry, publish(moved))
-    if keep.size == mean.shape[0]:
-        loosen(table, centres, after, keep, memory, sums.reach)
+    after = Centres(geometry, table.as_published(moved))
+    if keep.size == met.centres.mean.shape[0]:
+        loosen(table, met.centres, after, keep, memory, met.sums.reach)
     else:
-        memory.low[:] = -np.inf
+        memory.forget()
     last = assign(table, after, memory)
     prior = float(geometry.prior_costs(after.mean, after.affine).sum())
-    return Absorbed(after.mean, total, mass, memory.labels, last.cost, prior, complete)
+    return Absorbed(after.mean, total, mass, memory.labels, last.cost, prior, met.complete)
 
 
-def _open(table: Table, novel: Array, lam: float, room: float, budget: Budget) -> Array:
+def _meet(table: Table, mean: Array, goal: Goal, budget: Budget) -> Met:
+    """Assign a batch, and open clusters for what lies beyond lam, until nothing does."""
+    memory = make_memory(table.n)
+    met: Met | None = None
+
+    def one_round(mean: Array) -> tuple[Array, bool]:
+        nonlocal met, table
+        centres = Centres(table.geometry, mean)
+        sums = assign(table, centres, memory, goal.lam)
+        met = Met(centres, sums, memory, True)
+        # weights and smoothing only make rows open less
+        if not sums.reach.max() > goal.lam or mean.shape[0] >= goal.max_clusters:
+            return mean, True
+        novel = np.flatnonzero(table.excess(memory.cost, goal.lam) > 0)
+        if not novel.size:
+            return mean, True
+        if budget.spent:
+            met = met._replace(complete=False)
+            return mean, True
+        room = goal._replace(max_clusters=goal.max_clusters - mean.shape[0])
+        table = table.hashed()
+        mean = np.concatenate([mean, _open(table, novel, room, budget)])
+        memory.forget()
+        return mean, False
+
+    mean, done = repeat(one_round, mean, budget, most=CLUSTERS.stream_rounds, always=1)
+    if done and met is not None:
+        return met
+    memory = make_memory(table.n)  # the rounds, the time, or the user's patience ended
+    centres = Centres(table.geometry, mean)
+    return Met(centres, assign(table, centres, memory, goal.lam), memory, not budget.spent)
+
+
+def _open(table: Table, novel: Array, goal: Goal, budget: Budget) -> Array:
     """Centres of the clusters that the rows beyond lam form among themselves, as far as the budget goes."""
-    weight = table.rows.weights(novel)
-    sample = table.sample(novel, weight)
+    sample = table.sample(novel, table.rows.weights(novel))
     start = Centres(table.geometry, global_centre(sample))
-    settings = BatchSettings(lam, 1e-3, 100, room, moves=True)
-    budget.best = None
-    try:
-        centres, level = start_on_samples(sample, start, settings, budget)
-        return fit_batch(sample, centres, level, make_memory(sample.n), settings, budget).state.centres.mean
-    except KeyboardInterrupt:
-        budget.interrupted = True
-        return start.mean[:0] if budget.best is None else budget.best.centres.mean
+    goal = goal._replace(tol=CLUSTERS.stream_tol, max_iter=CLUSTERS.stream_passes, search=Search.CLEAR, samples=True)
+    rng = np.random.default_rng(0)  # "batch" draws nothing
+    return attempt(
+        lambda: fit_batch(sample, start, goal, budget, rng).state.centres.mean, lambda: start.mean[:0], budget
+    )

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array, Geometry
+from kfree.kernels import kernels
 from kfree.rows import Norms, Rows
 
 
@@ -37,6 +38,10 @@ class Table(NamedTuple):
             return np.full(gain.shape, -np.inf)  # however far a row is
         # in this order a radius found as v D - s is met exactly
         return (gain - self.alone[rows] if self.alone.size else gain) - lam
+
+    def as_published(self, mean: Array) -> Array:
+        """Centres rounded once to the users' units, and back: those that ``predict`` will use."""
+        return (mean + self.rows.shift) - self.rows.shift
 
     def singletons(self, rows: Array) -> Array:
         """Centres of clusters that one copy of each of these rows would open."""
@@ -116,6 +121,14 @@ class Memory(NamedTuple):
     labels: Array  # (n,) int32, nearest centre at the last assignment; -1 before the first
     cost: Array  # (n,) divergence from it
     low: Array  # (n,) no other centre costs less than this; -inf where nothing is known
+
+    def forget(self) -> None:
+        """Nothing is known of other centres: they have moved by more than bounds follow."""
+        self.low[:] = -np.inf
+
+    def relabel(self, new: Array) -> None:
+        """Every label becomes its new number; bounds stay as they are."""
+        kernels().relabel(new, self.labels)
 
 
 def make_memory(n: int) -> Memory:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
+from kfree.inference.goal import Goal
 from kfree.kernels import kernels
 from kfree.rows import Rows
 
@@ -18,6 +19,11 @@ class Lams(NamedTuple):
 
     local: float  # in each group that holds it
     top: float  # once, however many groups hold it
+
+    @classmethod
+    def of(cls, goal: Goal) -> "Lams":
+        """The prices of a goal."""
+        return cls(goal.lam_local, goal.lam)
 
     @property
     def both(self) -> float:

@@ -11,20 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, assign
+from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.choose import AutoLam, choose_lam
 from kfree.inference.clusters.moves import close_pairs
 from kfree.inference.clusters.table import Table, make_memory
-from kfree.inference.loop import Budget
+from kfree.inference.loop import Budget, repeat
 from kfree.inference.shared.groups import Groups, Lams, group_rows, held_by_both, held_of_labels
+from kfree.inference.shared.hdp_numbers import HDP
 from kfree.inference.shared.hdp_search import regroup, state_of
-
-#: Least share of the price of a cluster that is paid once: below it groups would rather not share.
-LEAST_SHARE = 0.5
-#: Rounds in which lam_local and the number of local clusters are fitted to each other, and when they fit.
-ROUNDS, ENOUGH = 8, 1.02
-#: Rows of whole groups on which local clusters are counted.
-MOST_ROWS = 200_000
+from kfree.inference.shared.row_choices import SharedState
 
 
 class AutoLams(NamedTuple):
@@ -35,8 +31,9 @@ class AutoLams(NamedTuple):
     labels: Array  # (n,) nearest of the pooled centres
 
 
-def choose_lams(table: Table, groups: Groups, local: float | None, top: float | None, budget: Budget) -> AutoLams:
-    """The penalties that are not given."""
+def choose_lams(table: Table, groups: Groups, given: tuple[float | None, float | None], budget: Budget) -> AutoLams:
+    """The penalties, local and global, that are not given."""
+    local, top = given
     pooled = choose_lam(table, budget)
     memory = make_memory(table.n)
     sums = assign(table, Centres(table.geometry, pooled.mean), memory)
@@ -47,7 +44,7 @@ def choose_lams(table: Table, groups: Groups, local: float | None, top: float | 
         local = _share_of_a_group(table, groups, labels, pooled.lam * K, budget)
     if top is None:
         both = _groups_of_neighbours(table, groups, labels, sums.total, sums.mass)
-        top = float(np.clip(pooled.lam - local * both, LEAST_SHARE * pooled.lam, pooled.lam))
+        top = float(np.clip(pooled.lam - local * both, HDP.least_share * pooled.lam, pooled.lam))
     return AutoLams(Lams(local, top), pooled, labels)
 
 
@@ -63,19 +60,20 @@ def _share_of_a_group(table: Table, groups: Groups, labels: Array, price: float,
     state = state_of(table, some, part, np.random.default_rng(0))
     price *= table.rows.weights(some.rows).sum() / table.rows.total_weight()
     local = price / state.held.member.size
-    for _ in range(ROUNDS):
-        if budget.spent:
-            break
-        state = regroup(table, some, state, Lams(local, np.inf))
-        before, local = local, max(local, price / state.held.member.size)
-        if local <= ENOUGH * before:
-            break
-    return float(local)
+
+    def one_round(last: tuple[SharedState, float]) -> tuple[tuple[SharedState, float], bool]:
+        state, before = last
+        state = regroup(table, some, state, Lams(before, np.inf))
+        local = max(before, price / state.held.member.size)
+        return (state, local), local <= HDP.price_fits * before
+
+    found, _ = repeat(one_round, (state, local), budget, most=HDP.price_rounds)
+    return float(found[1])
 
 
 def _some_groups(groups: Groups) -> Groups:
     """Every so-maniest group of a large table."""
-    step = groups.rows.size // MOST_ROWS + 1
+    step = groups.rows.size // HDP.price_rows + 1
     if step == 1:
         return groups
     chosen = groups.code[groups.rows] % step == 0

@@ -6,17 +6,21 @@ A pass has three parts: rows choose their clusters, local clusters choose their 
 clusters in use counted, rises in none of them.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, assign, loosen, own_cost
+from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.bounds import loosen
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.fit import canonical_order
 from kfree.inference.clusters.grow import rounding_scale, update
 from kfree.inference.clusters.table import Memory, Table
-from kfree.inference.loop import Budget, Info, ObjectiveRose, Outcome, run
+from kfree.inference.goal import Goal
+from kfree.inference.labels import compact
+from kfree.inference.loop import Budget, Info, Outcome, check_fall, run
 from kfree.inference.shared.groups import (
     Groups,
     Held,
@@ -28,37 +32,14 @@ from kfree.inference.shared.groups import (
     held_in_use,
     held_of_labels,
 )
+from kfree.inference.shared.hdp_numbers import HDP
 from kfree.inference.shared.local_clusters import move_parts
-from kfree.inference.shared.row_choices import LARGEST_BLOCK, MOST_ENTRIES, make_block, settle_exactly, visit_points
+from kfree.inference.shared.row_choices import SharedState, make_block, settle_exactly, visit_points
 from kfree.kernels import kernels
 from kfree.rows.threads import in_order
 
-# Rounds of the closing assignment: each lowers the objective, and hardly any fit needs more than two.
-_CLOSING = 100
 
-
-class Plan(NamedTuple):
-    """What the user chose, resolved."""
-
-    lams: Lams
-    search: str  # "points" or "full"
-    order: str | Array
-    tol: float
-    max_iter: int
-    max_clusters: float
-    price: bool = False  # the penalties were found together with the start: its number of clusters is meant
-
-
-class Shared(NamedTuple):
-    """State between two passes."""
-
-    centres: Centres
-    labels: Array  # (n,) int32, global cluster of each row; -1 for rows without weight, and before the first pass
-    held: Held
-    rng: np.random.Generator
-
-
-class Fitted(NamedTuple):
+class SharedFit(NamedTuple):
     """A finished fit, clusters in canonical order."""
 
     mean: Array  # (K, p) in the geometry of the table
@@ -74,11 +55,11 @@ class Fitted(NamedTuple):
     converged: bool
 
 
-def start_state(mean: Array, table: Table, groups: Groups, *, given: bool, rng: np.random.Generator) -> Shared:
+def start_state(mean: Array, table: Table, groups: Groups, *, given: bool, rng: np.random.Generator) -> SharedState:
     """Every group holds the global centre; or given centres, which no group holds yet."""
     held = held_by_none(groups.n_groups) if given else held_by_all(groups.n_groups)
     labels = np.full(table.n, -1, np.int32)
-    return Shared(Centres(table.geometry, mean), labels, held, rng)
+    return SharedState(Centres(table.geometry, mean), labels, held, rng)
 
 
 def penalised(table: Table, centres: Centres, cost: float, lams: Lams, n_local: int, used: Array) -> float:
@@ -107,62 +88,49 @@ def masses(table: Table, groups: Groups, labels: Array, K: int) -> Array:
 class _Readings:
     """The objective after each part of a pass; a rise is an error."""
 
-    def __init__(self, table: Table, lams: Lams):
-        self.table, self.lams, self.last = table, lams, np.inf
+    def __init__(self, table: Table, lams: Lams, scale: float):
+        self.table, self.lams, self.scale, self.values = table, lams, scale, [np.inf]
 
-    def add(self, part: str, centres: Centres, cost: float, n_local: int, used: Array, scale: float) -> float:
+    def add(self, part: str, centres: Centres, cost: float, n_local: int, used: Array) -> None:
         objective = penalised(self.table, centres, cost, self.lams, n_local, used)
-        if objective > self.last + 1e-9 * (abs(self.last) + scale):
-            raise ObjectiveRose(
-                f"The objective rose from {self.last!r} to {objective!r} when {part}. "
-                "This is a bug in kfree; please report it with the data."
-            )
-        self.last = objective
-        return objective
+        check_fall(self.values[-1], objective, self.scale, f"when {part}")
+        self.values.append(objective)
 
 
 def three_part_pass(
-    table: Table, groups: Groups, state: Shared, memory: Memory, plan: Plan, budget: Budget | None = None
-) -> tuple[Shared, Info, list[float]]:
+    table: Table, groups: Groups, state: SharedState, memory: Memory, goal: Goal, budget: Budget
+) -> tuple[SharedState, Info, list[float]]:
     """One pass; also returns the objective after each of its parts."""
-    lams, old, K = plan.lams, state.centres, state.centres.mean.shape[0]
+    lams, old, K = Lams.of(goal), state.centres, state.centres.mean.shape[0]
     sums = assign(table, old, memory, lams.both)
     scale = rounding_scale(table, old, sums)
-    visited = visit_points(
-        table,
-        groups,
-        state.held,
-        old,
-        memory,
-        lams,
-        order=plan.order,
-        rng=state.rng,
-        most=plan.max_clusters,
-        budget=budget,
-    )
+    visited = visit_points(table, groups, state, memory, goal, budget)
     centres = _with(table, old, visited.fresh)
     labels, K1 = visited.labels, centres.mean.shape[0]
     held = held_in_use(groups, visited.held, labels, K1)
     used = masses(table, groups, labels, K1) > 0
-    readings = _Readings(table, lams)
-    cost = sums.cost + _strayed(table, groups, centres, memory, labels)
-    values = [readings.add("rows chose", centres, cost, held.member.size, used, scale)]
+    readings = _Readings(table, lams, scale)
+    if np.isfinite(sums.cost):
+        cost = sums.cost + _strayed(table, groups, centres, memory, labels)
+    else:  # old centres exclude rows that a new one takes in
+        cost = total_cost(table, centres, labels)
+    readings.add("rows chose", centres, cost, held.member.size, used)
     # an empty global cluster that was taken up here would cost lam_global unseen: only those in use take part
-    labels, held, fresh, gain = _second_part(table, groups, labels, held, centres, used, plan)
+    labels, held, fresh, gain = _second_part(table, groups, (labels, held), centres, used, goal)
     centres = _with(table, centres, fresh)
     total, mass = table.rows.sums(labels, centres.mean.shape[0])
-    values.append(readings.add("local clusters chose", centres, cost - gain, held.member.size, mass > 0, scale))
+    readings.add("local clusters chose", centres, cost - gain, held.member.size, mass > 0)
     changed = float(table.rows.weights(groups.rows)[(labels != state.labels)[groups.rows]].sum())
     after = update(table, old, total, mass, memory, sums.reach)
-    name = (np.cumsum(mass > 0) - 1).astype(np.int32)
+    name = compact(mass > 0)
     labels = np.where(labels >= 0, name[labels], -1).astype(np.int32)
     held = Held(held.start, name[held.member])
     everyone = np.ones(after.mean.shape[0], bool)
     cost = total_cost(table, after, labels)
-    values.append(readings.add("centres moved", after, cost, held.member.size, everyone, scale))
+    readings.add("centres moved", after, cost, held.member.size, everyone)
     opened = int((mass[K:] > 0).sum())
-    info = Info(values[-1], scale, changed / table.rows.total_weight(), opened, everyone.size)
-    return Shared(after, labels, held, state.rng), info, values
+    info = Info(readings.values[-1], scale, changed / table.rows.total_weight(), opened, everyone.size)
+    return SharedState(after, labels, held, state.rng), info, readings.values[1:]
 
 
 def _with(table: Table, centres: Centres, fresh: Array) -> Centres:
@@ -178,16 +146,16 @@ def _strayed(table: Table, groups: Groups, centres: Centres, memory: Memory, lab
 
 
 def _second_part(
-    table: Table, groups: Groups, labels: Array, held: Held, centres: Centres, used: Array, plan: Plan
+    table: Table, groups: Groups, chosen: tuple[Array, Held], centres: Centres, used: Array, goal: Goal
 ) -> tuple[Array, Held, Array, float]:
     """Local clusters choose among the global ones in use; numbers of unused ones stay unused."""
-    K = used.size
+    K, (labels, held) = used.size, chosen
     slot = find_slots(groups, held, labels, K)
     alive = np.flatnonzero(used)
-    name = (np.cumsum(used) - 1).astype(np.int32)
+    name = compact(used)
     inside = Held(held.start, name[held.member])
     some = centres if alive.size == K else Centres(table.geometry, centres.mean[alive])
-    moved = move_parts(table, groups, inside, slot, some, plan.lams.top, plan.max_clusters)
+    moved = move_parts(table, groups, inside, slot, some, goal)
     number = np.concatenate([alive, K + np.arange(moved.fresh.shape[0])]).astype(np.int32)
     member = number[moved.member]
     if (member != held.member).any():
@@ -198,42 +166,25 @@ def _second_part(
 
 
 def run_passes(
-    table: Table,
-    groups: Groups,
-    state: Shared,
-    memory: Memory,
-    plan: Plan,
-    budget: Budget,
-    *,
-    max_iter: int | None = None,
-    guard: float = np.inf,
+    table: Table, groups: Groups, state: SharedState, memory: Memory, goal: Goal, budget: Budget, guard: float = np.inf
 ) -> Outcome:
-    """Passes until one changes nothing; the outcome's state is a Shared."""
+    """Passes until one changes nothing; the outcome's state is a SharedState."""
 
-    def step(state: Shared) -> tuple[Shared, Info]:
-        after, info, _ = three_part_pass(table, groups, state, memory, plan, budget)
+    def step(state: SharedState) -> tuple[SharedState, Info]:
+        after, info, _ = three_part_pass(table, groups, state, memory, goal, budget)
         return after, info
 
-    limit = plan.max_iter if max_iter is None else max_iter
-    return run(step, state, budget, phase="all rows", tol=plan.tol, max_iter=limit, guard=guard)
+    return run(step, state, budget, phase="all rows", tol=goal.tol, max_iter=goal.max_iter, guard=guard)
 
 
-def close(
-    table: Table,
-    groups: Groups,
-    state: Shared,
-    memory: Memory,
-    plan: Plan,
-    publish: Callable[[Array], Array],
-    outcome: Outcome,
-) -> Fitted:
+def close(table: Table, groups: Groups, memory: Memory, goal: Goal, outcome: Outcome) -> SharedFit:
     """Assign all rows to final centres by the rule of ``predict``, and put the clusters in canonical order."""
-    held, last = state.held, state.centres
-    mean = publish(last.mean)
+    held, last, lams = outcome.state.held, outcome.state.centres, Lams.of(goal)
+    mean = table.as_published(last.mean)
     loosen(table, last, Centres(table.geometry, mean), np.arange(len(mean)), memory)
     lightest = float(table.unit[table.unit > 0].min()) if table.unit.size else 1.0
-    penalty = plan.lams.local / lightest
-    for _ in range(_CLOSING):
+    penalty = lams.local / lightest
+    for _ in range(HDP.closing_rounds):
         centres = Centres(table.geometry, mean)
         assign(table, centres, memory)
         labels = predict_rows(table, groups.code, held, centres, memory, penalty)
@@ -247,13 +198,14 @@ def close(
         name[order] = np.arange(order.size)
         labels = name[labels]
         held, mean, mass = held_of_labels(groups, labels, order.size), mean[order], mass[order]
-        memory.labels[:], memory.low[:] = 0, -np.inf
+        memory.labels[:] = 0
+        memory.forget()
     cost = total_cost(table, centres, labels)
     total, mass = table.rows.sums(labels, mean.shape[0])
-    objective = penalised(table, centres, cost, plan.lams, held.member.size, np.ones(mean.shape[0], bool))
+    objective = penalised(table, centres, cost, lams, held.member.size, np.ones(mean.shape[0], bool))
     trace = [*outcome.trace, objective]
     n_iter, done = len(outcome.trace), outcome.converged
-    return Fitted(mean, total, mass, labels, after, penalty, cost, objective, trace, n_iter, done)
+    return SharedFit(mean, total, mass, labels, after, penalty, cost, objective, trace, n_iter, done)
 
 
 def _same(a: Held, b: Held) -> bool:
@@ -286,7 +238,7 @@ def predict_rows(table: Table, code: Array, held: Held, centres: Centres, memory
                 return chosen
             settle_exactly(table, piece, centres.mean, at, cost, slack)
 
-    size = max(1, min(LARGEST_BLOCK, MOST_ENTRIES // K))
+    size = max(1, min(HDP.blocks[1], HDP.cost_entries // K))
     pieces = [rows[start : start + size] for start in range(0, rows.size, size)]
     for piece, chosen in zip(pieces, in_order(of_piece, pieces)):
         labels[piece] = chosen

@@ -10,21 +10,19 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres, assign, own_cost
-from kfree.inference.clusters.serial import Sweep, open_in_order
+from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.exact import own_cost
+from kfree.inference.clusters.serial import open_in_order
 from kfree.inference.clusters.table import Table, make_memory
+from kfree.inference.goal import Goal
 from kfree.inference.shared.groups import Groups, Held
+from kfree.inference.shared.hdp_numbers import HDP
 from kfree.rows import Rows
 from kfree.rows.threads import in_order
 
-#: Entries of the local clusters held at a time.
-MOST_ENTRIES = 4_000_000
-#: A local cluster opens a global one only if it gains more than this share of what its rows are from the anchor: with
-#: lam_global = 0 the rounding of its mean would open one in every pass.
-GAIN = 1e-12
 
-
-class Moved(NamedTuple):
+class MovedParts(NamedTuple):
     """Where the local clusters went."""
 
     member: Array  # (T,) global cluster of each
@@ -35,17 +33,17 @@ class Moved(NamedTuple):
 def part_table(table: Table, rows: Rows) -> Table:
     """Local clusters as a table: each is tested with all its weight."""
     span = slice(0, rows.n)
-    alone = GAIN * float(np.mean(table.base)) * rows.weight
+    alone = HDP.part_gain * float(np.mean(table.base)) * rows.weight
     if table.geometry.eta:
         alone += rows.singleton_cost(span, table.geometry, rows.weight)
     return Table(rows, table.geometry, rows.base(span, table.geometry), np.zeros(rows.n, np.uint64), rows.weight, alone)
 
 
 def group_blocks(table: Table, groups: Groups, held: Held) -> list[slice]:
-    """Runs of groups whose local clusters have about MOST_ENTRIES entries."""
+    """Runs of groups whose local clusters have about as many entries as are held at a time."""
     by_row = table.rows.entries / max(table.n, 1)
     size = np.minimum(np.diff(held.start) * float(table.rows.p), np.diff(groups.start) * by_row)
-    block = ((np.cumsum(size) - size) // MOST_ENTRIES).astype(np.intp)
+    block = ((np.cumsum(size) - size) // HDP.part_entries).astype(np.intp)
     edges = np.flatnonzero(np.concatenate([[True], block[1:] != block[:-1], [True]]))
     return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
@@ -63,19 +61,16 @@ def parts_in_order(table: Table, groups: Groups, held: Held, slot: Array):
     return in_order(build, group_blocks(table, groups, held))
 
 
-def move_parts(
-    table: Table, groups: Groups, held: Held, slot: Array, centres: Centres, lam_top: float, most: float
-) -> Moved:
+def move_parts(table: Table, groups: Groups, held: Held, slot: Array, centres: Centres, goal: Goal) -> MovedParts:
     """Let all local clusters choose, groups rising, oldest first."""
     K, known = centres.mean.shape[0], centres
     member, gain = held.member.copy(), 0.0
-    sweep = Sweep(lam_top, "index", 0.0, most)
     for first, parts in parts_in_order(table, groups, held, slot):
         if not parts.n:
             continue
         memory = make_memory(parts.n)
-        assign(parts, known, memory, lam_top)
-        openers, fresh = open_in_order(parts, known, memory, sweep, np.arange(parts.n))
+        assign(parts, known, memory, goal.lam)
+        openers, fresh = open_in_order(parts, known, memory, goal, np.arange(parts.n))
         if openers.size:
             known = Centres(table.geometry, np.concatenate([known.mean, fresh.mean]))
         before = held.member[first : first + parts.n]
@@ -86,4 +81,4 @@ def move_parts(
         with np.errstate(invalid="ignore"):
             gain += float((parts.unit[moved] * (old - new)).sum())
         member[first : first + parts.n] = after
-    return Moved(member, known.mean[K:], gain)
+    return MovedParts(member, known.mean[K:], gain)

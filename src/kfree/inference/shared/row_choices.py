@@ -11,23 +11,27 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Affine, Array
-from kfree.inference.clusters.assign import Centres, all_costs, exact_costs, own_cost
+from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.exact import all_costs, exact_costs, own_cost
 from kfree.inference.clusters.table import Memory, Table
+from kfree.inference.goal import Goal, Order
 from kfree.inference.loop import Budget
 from kfree.inference.shared.groups import Groups, Held, Lams, arranged, find_slots
+from kfree.inference.shared.hdp_numbers import HDP
 from kfree.kernels import kernels
 from kfree.kernels.splitmix import mix
-from kfree.rows.threads import in_order
+from kfree.rows.threads import cut, in_order
 
-#: Rows visited together: at first, and at most; entries of their costs at most; rows that may open a cluster, at most.
-FIRST_BLOCK, LARGEST_BLOCK, MOST_ENTRIES, MOST_OPENERS = 256, 65536, 2_000_000, 64
-# Rows a thread compares with new centres at a time.
-_SHARE = 16384
-# Groups that hold at most one in so many clusters are looked at with those alone first.
-_FEW = 4
-# Rows whose costs a thread computes at a time.
-_PIECE = 1024
 _EPS = float(np.finfo(float).eps)
+
+
+class SharedState(NamedTuple):
+    """State between two passes of the hard HDP."""
+
+    centres: Centres
+    labels: Array  # (n,) int32, global cluster of each row; -1 for rows without weight, and before the first pass
+    held: Held
+    rng: np.random.Generator
 
 
 class Visited(NamedTuple):
@@ -38,17 +42,16 @@ class Visited(NamedTuple):
     fresh: Array  # (F, p) centres opened; labels from K on
 
 
-def turns(table: Table, groups: Groups, order: str | Array, rng: np.random.Generator) -> Array:
+def turns(table: Table, groups: Groups, order: Order | Array, rng: np.random.Generator) -> Array:
     """Rows in the order of their turns, group after group."""
-    if not isinstance(order, str):
-        order = np.asarray(order)
+    if not isinstance(order, Order):
         order = order[table.rows.weights(order) > 0]
         first = np.full(groups.n_groups, order.size)
         np.minimum.at(first, groups.code[order], np.arange(order.size))
         return _by_rank(groups, order, np.argsort(first, kind="stable"))
-    if order == "random":
+    if order is Order.RANDOM:
         return _by_rank(groups, rng.permutation(groups.rows), rng.permutation(groups.n_groups))
-    if order == "content":
+    if order is Order.CONTENT:
         inside = groups.rows[np.argsort(mix(table.hashes[groups.rows]), kind="stable")]
         return _by_rank(groups, inside, np.arange(groups.n_groups))
     return groups.rows
@@ -62,19 +65,19 @@ def _by_rank(groups: Groups, rows: Array, sequence: Array) -> Array:
     return arranged(rows, rank[groups.code], np.concatenate([[0], np.cumsum(sizes)]))
 
 
-class Block(NamedTuple):
+class CostBlock(NamedTuple):
     """Rows to be visited, with their costs."""
 
     rows: Array  # (m,)
     cost: Array  # (m, K) divergences from all centres known
     slack: Array  # (m,) how wrong they may be; 0: exact
 
-    def some(self, which: Array | slice) -> "Block":
+    def some(self, which: Array | slice) -> "CostBlock":
         """Some of the rows."""
-        return Block(self.rows[which], self.cost[which], self.slack[which])
+        return CostBlock(self.rows[which], self.cost[which], self.slack[which])
 
 
-def make_block(table: Table, rows: Array, centres: Centres, lams: Lams) -> Block:
+def make_block(table: Table, rows: Array, centres: Centres, lams: Lams) -> CostBlock:
     """Costs of a few rows to all centres, in float64."""
     penalties = lams.local + (lams.top if np.isfinite(lams.top) else 0.0)
     cost, slack = np.empty((rows.size, centres.mean.shape[0])), np.empty(rows.size)
@@ -91,9 +94,9 @@ def make_block(table: Table, rows: Array, centres: Centres, lams: Lams) -> Block
         total = table.base[rows[piece]] + centres.finite.size + sizes[0]
         slack[piece] = (table.rows.p + 4) * _EPS * total + 8 * _EPS * penalties + 1e-300
 
-    for _ in in_order(fill, [slice(start, start + _PIECE) for start in range(0, rows.size, _PIECE)]):
+    for _ in in_order(fill, cut(rows.size, HDP.cost_rows)):
         pass
-    return Block(rows, cost, slack)
+    return CostBlock(rows, cost, slack)
 
 
 def units(table: Table, rows: Array) -> tuple[Array, Array]:
@@ -126,7 +129,7 @@ class Turn:
             held[0, self.last[1]] = True
         return np.cumsum(edge) - 1, held
 
-    def openers(self, block: Block) -> Array:
+    def openers(self, block: CostBlock) -> Array:
         """Positions of the rows that may open a cluster."""
         if self.centres.mean.shape[0] >= self.most or not block.rows.size:
             return np.empty(0, np.intp)
@@ -136,7 +139,7 @@ class Turn:
         count = kernels().may_open(block.cost, block.slack, unit, alone, group, held, tuple(self.lams), rows)
         return rows[:count]
 
-    def visit(self, block: Block, openers: Array, labels: Array) -> None:
+    def visit(self, block: CostBlock, openers: Array, labels: Array) -> None:
         """Let the rows choose, in order; ``openers`` are positions in the block."""
         table, K = self.table, self.centres.mean.shape[0]
         unit, alone = units(table, block.rows)
@@ -194,30 +197,21 @@ def settle_exactly(table: Table, rows: Array, mean: Array, at: int, cost: Array,
 
 
 def visit_points(
-    table: Table,
-    groups: Groups,
-    held: Held,
-    centres: Centres,
-    memory: Memory,
-    lams: Lams,
-    *,
-    order: str | Array,
-    rng: np.random.Generator,
-    most: float,
-    budget: Budget | None = None,
+    table: Table, groups: Groups, state: SharedState, memory: Memory, goal: Goal, budget: Budget
 ) -> Visited:
     """Let all rows choose in turn; ``memory`` holds their nearest centres and what they cost.
 
     Once the budget is spent nothing is opened any more: what is left to do is little.
     """
+    lams, held, centres = Lams.of(goal), state.held, state.centres
     labels = np.full(table.n, -1, np.int32)
     labels[groups.rows] = memory.labels[groups.rows]
     open_ = _unsettled(table, groups, held, centres, memory, lams)
-    cost = _settle_groups(table, groups, held, centres, memory, lams, open_, labels)
-    turn = Turn(table, groups, held, centres, lams, most)
+    cost = _settle_groups(table, groups, state, memory, lams, (open_, labels))
+    turn = Turn(table, groups, held, centres, lams, goal.max_clusters)
     if not open_.any():
         return turn.result(labels)
-    sequence = turns(table, groups, order, rng)
+    sequence = turns(table, groups, goal.order, state.rng)
     walk = _Walk(sequence, np.flatnonzero(open_[sequence]))
     while True:
         rows = walk.rows(turn)
@@ -227,7 +221,7 @@ def visit_points(
         if turn.fresh.mean.shape[0]:
             wanted |= _maybe_nearer(table, rows, turn.fresh, cost)
         block = make_block(table, rows[wanted], turn.centres, lams)
-        if budget is not None and budget.spent:
+        if budget.spent:
             turn.most = turn.centres.mean.shape[0]
         openers = turn.openers(block)
         stop = walk.advance(rows, wanted, openers)
@@ -246,12 +240,12 @@ class _Walk:
 
     def __init__(self, sequence: Array, open_: Array):
         self.sequence, self.open = sequence, open_  # positions of the rows that are not settled
-        self.at, self.size = 0, FIRST_BLOCK
+        self.at, self.size = 0, HDP.blocks[0]
 
     def rows(self, turn: Turn) -> Array:
         """The next rows; until a cluster is opened the settled ones among them need no look."""
         K = turn.centres.mean.shape[0]
-        size = max(1, min(self.size, MOST_ENTRIES // K))
+        size = max(1, min(self.size, HDP.cost_entries // K))
         if turn.fresh.mean.shape[0]:
             return self.sequence[self.at : self.at + size]
         last = int(np.searchsorted(self.open, self.at)) + size
@@ -264,10 +258,10 @@ class _Walk:
         if openers.size:
             place = np.flatnonzero(wanted)[openers]
             stop = min(stop, int(place[0]) + self.size)
-            if openers.size > MOST_OPENERS:
-                stop, grown = min(stop, int(place[MOST_OPENERS])), self.size // 4
+            if openers.size > HDP.block_openers:
+                stop, grown = min(stop, int(place[HDP.block_openers])), self.size // 4
         self.at += stop
-        self.size = int(np.clip(grown, FIRST_BLOCK, LARGEST_BLOCK))
+        self.size = int(np.clip(grown, *HDP.blocks))
         return stop
 
 
@@ -286,24 +280,18 @@ def _unsettled(table: Table, groups: Groups, held: Held, centres: Centres, memor
 
 
 def _settle_groups(
-    table: Table,
-    groups: Groups,
-    held: Held,
-    centres: Centres,
-    memory: Memory,
-    lams: Lams,
-    open_: Array,
-    labels: Array,
+    table: Table, groups: Groups, state: SharedState, memory: Memory, lams: Lams, rows_so_far: tuple[Array, Array]
 ) -> Array:
     """Settle groups in which no row gains by a cluster that the group lacks: their rows stay with the nearest of
-    those it holds, whatever their order. Updates ``open_`` and ``labels``; returns what rows pay, (n,)."""
+    those it holds, whatever their order. Updates which rows are open and the labels; returns what rows pay, (n,)."""
+    held, centres, (open_, labels) = state.held, state.centres, rows_so_far
     cost, size = memory.cost.copy(), np.diff(held.start)
-    few = (size > 0) & (_FEW * size <= centres.mean.shape[0])
+    few = (size > 0) & (HDP.few_held * size <= centres.mean.shape[0])
     rows = groups.rows[open_[groups.rows]]
     rows = rows[few[groups.code[rows]]]
     if not rows.size:
         return cost
-    pieces = [rows[start : start + _SHARE] for start in range(0, rows.size, _SHARE)]
+    pieces = [rows[start : start + HDP.list_share] for start in range(0, rows.size, HDP.list_share)]
     found = in_order(lambda piece: _nearest_held(table, groups, held, centres, piece), pieces)
     near, least, tied = map(np.concatenate, zip(*found))
     margin = 1e-10 * (table.base[rows] + centres.affine.size + lams.local)
@@ -347,13 +335,13 @@ def _maybe_nearer(table: Table, rows: Array, fresh: Centres, cost: Array) -> Arr
         margin = 2 * found.slack + 1e-10 * (base + fresh.affine.size)
         return ~(base + found.least > cost[piece] + margin)
 
-    pieces = [rows[start : start + _SHARE] for start in range(0, rows.size, _SHARE)]
+    pieces = [rows[start : start + HDP.list_share] for start in range(0, rows.size, HDP.list_share)]
     return np.concatenate(list(in_order(of_piece, pieces))) if pieces else np.empty(0, bool)
 
 
 def _with_neighbours(
-    turn: Turn, rows: Array, wanted: Array, block: Block, openers: Array, cost: Array
-) -> tuple[Block, Array]:
+    turn: Turn, rows: Array, wanted: Array, block: CostBlock, openers: Array, cost: Array
+) -> tuple[CostBlock, Array]:
     """The block with the settled rows that may prefer a cluster opened in it; openers as positions in it."""
     table = turn.table
     place = np.flatnonzero(wanted)
@@ -364,7 +352,7 @@ def _with_neighbours(
         return block, openers
     others = make_block(table, rows[settled], turn.centres, turn.lams)
     order = np.argsort(np.concatenate([place, settled]), kind="stable")
-    joined = Block(*(np.concatenate(pair)[order] for pair in zip(block, others)))
+    joined = CostBlock(*(np.concatenate(pair)[order] for pair in zip(block, others)))
     rank = np.empty(order.size, np.intp)
     rank[order] = np.arange(order.size)
     return joined, rank[openers]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.subsample import Pilot
 from kfree.inference.content import uniform
 from kfree.inference.loop import Budget

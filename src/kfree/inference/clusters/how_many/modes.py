@@ -13,7 +13,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import Centres
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.inertia_curve import Solution
 from kfree.inference.clusters.how_many.subsample import Pilot
 from kfree.inference.content import uniform

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array, Geometry
-from kfree.inference.clusters.assign import Centres
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.table import Table
 from kfree.inference.content import dither, nth_copy, uniform
 from kfree.rows import DenseRows
