@@ -92,6 +92,8 @@ def _find(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.ra
     )
     if on_sample or goal.search not in (Search.POLISH, Search.FULL):
         return outcome
+    if budget.spent:
+        return outcome._replace(converged=False)
     return attempt(lambda: _search(table, outcome, goal, budget, rng), lambda: outcome, budget)
 
 

@@ -47,7 +47,16 @@ class Met(NamedTuple):
 
 def absorb(table: Table, known: Known, goal: Goal, budget: Budget) -> Absorbed:
     """Open what a batch needs, then let all clusters move to the mean of everything they have seen."""
-    geometry, met = table.geometry, _meet(table, known.mean, goal, budget)
+
+    def work() -> Absorbed:
+        return _settle(table, known, _meet(table, known.mean, goal, budget))
+
+    return attempt(work, work, budget)  # once more if interrupted late: then nothing opens, and it is short
+
+
+def _settle(table: Table, known: Known, met: Met) -> Absorbed:
+    """Clusters after a batch has been assigned."""
+    geometry = table.geometry
     opened, memory = met.centres.mean.shape[0] - known.mass.size, met.memory
     total = np.concatenate([known.total, np.zeros((opened, table.rows.p))]) + met.sums.total
     mass = np.concatenate([known.mass, np.zeros(opened)]) + met.sums.mass

@@ -15,7 +15,7 @@ def fit_shared(table: Table, groups: Groups, state: SharedState, goal: Goal, bud
     memory = make_memory(table.n)
     nothing = Outcome(state, [], False)
     outcome = attempt(lambda: run_passes(table, groups, state, memory, goal, budget), lambda: nothing, budget)
-    if goal.search is Search.FULL:
+    if goal.search is Search.FULL and not budget.interrupted:
         outcome = attempt(lambda: _search(table, groups, outcome, memory, goal, budget), lambda: outcome, budget)
 
     def from_scratch() -> SharedFit:  # what is remembered of the rows may be half of one pass and half of another

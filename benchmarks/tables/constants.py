@@ -1,0 +1,71 @@
+"""What the constants and parts of DP-means bring: the quality panel with each of them changed, or left out."""
+
+import numpy as np
+
+from benchmarks.quality import panel, replaced, score
+from benchmarks.report import Table
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
+
+HEADER = ["changed", "to", "fits that differ", "NMI", "error", "worst set", "its NMI", "objective %"]
+TEXT = (
+    "The quality panel (`benchmarks/quality.py`) with one constant of DP-means halved or doubled, or one of its parts "
+    "left out, against the panel as it is. NMI: mean change over all fits, with its standard error (paired); the set "
+    "whose mean falls most; mean change of the objective in percent. Constants that only change speed are left out."
+)
+#: Parts of the search, and what stands for them when they are left out.
+PARTS = {
+    "split_at_gaps": lambda table, centres, *rest: (centres, 0),
+    "merge_halves": lambda table, centres, *rest: (centres, 0),
+    "_extremes": lambda table, level, centres, *rest: centres,
+}
+#: Not to be doubled or halved: rounding of float64, limits never reached, one of one.
+FIXED = {"nothing_left", "least_gain", "sample_passes"}
+
+
+def speed_only():
+    """Constants that change how long a fit takes and nothing that is found."""
+    from tools.numbers import read  # the comments say it
+
+    return {field.name for field in read(CLUSTERS.__class__) if field.speed}
+
+
+def variations(quick):
+    """Name, value, and the change, one at a time."""
+    for name, instead in PARTS.items():
+        yield f"without {name.strip('_')}", "", (name, instead)
+    left_out = FIXED | speed_only()
+    for name, value in CLUSTERS._asdict().items():
+        if name in left_out:
+            continue
+        for factor in (0.5, 2.0):
+            new = tuple(type(part)(part * factor) for part in value) if isinstance(value, tuple) else value * factor
+            new = max(1, int(new)) if isinstance(value, int) else new
+            if new != value:
+                yield name, new, ("CLUSTERS", CLUSTERS._replace(**{name: new}))
+        if quick:
+            return
+
+
+def compare(fits, before, change):
+    """How the panel changes."""
+    with replaced(*change):
+        after = [score(fit) for fit in fits]
+    gain = np.array([new.nmi - old.nmi for new, old in zip(after, before)])
+    differ = sum(not np.array_equal(new.labels, old.labels) for new, old in zip(after, before))
+    sets = sorted({fit.name for fit in fits})
+    by_set = {name: float(gain[[fit.name == name for fit in fits]].mean()) for name in sets}
+    worst = min(by_set, key=by_set.get)
+    paid = np.mean([100 * (new.objective / old.objective - 1) for new, old in zip(after, before)])
+    error = float(gain.std(ddof=1) / np.sqrt(gain.size))
+    return [differ, f"{gain.mean():+.4f}", f"{error:.4f}", worst, f"{by_set[worst]:+.4f}", f"{paid:+.2f}"]
+
+
+def make(settings):
+    """The table."""
+    fits = panel(1)[5:7] if settings.quick else panel()
+    before = [score(fit) for fit in fits]
+    rows = [["nothing", "", 0, f"{np.mean([one.nmi for one in before]):.4f}", "", "", "", ""]]
+    for name, value, change in variations(settings.quick):
+        shown = value if isinstance(value, str) else str(value)
+        rows.append([name, shown, *compare(fits, before, change)])
+    return Table("constants", "What the constants of DP-means bring", TEXT, HEADER, rows)
