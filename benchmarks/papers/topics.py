@@ -11,11 +11,10 @@ from benchmarks.plots import BLUE, ORANGE, panels, save
 from benchmarks.report import Mark, Table
 from kfree import HDPTopics
 from kfree.inference.loop import Budget
-from kfree.inference.topics.hard_topics import Charges
 from kfree.inference.topics.hdp_cells import first_state, one_pass, shuffled
-from kfree.inference.topics.soft_topics import Prior, soft_pass
-from kfree.inference.topics.topic_search import seeds
-from kfree.inference.topics.topic_seeds import choose_seeds
+from kfree.inference.topics.soft_topics import soft_pass
+from kfree.inference.topics.topic_seeds import first_topics, seed_documents
+from kfree.models.topics import Penalties, first_goal
 from kfree.rows import Documents, set_span_threads
 
 CORPORA = ("nips12", "nyt8k")
@@ -63,23 +62,20 @@ def lines(name, X, words):
 def seconds_of_passes(X, sizes):
     """Seconds of a pass of the paper's algorithm and of a soft pass, for each number of topics."""
     documents, rng = Documents(X, np.empty(0)), np.random.default_rng(0)
-    pseudo = np.full(documents.p, 0.05)
-    local = np.full(documents.n, 0.25 * documents.total / documents.n)
-    charges = Charges(0.0, local, 5 * np.sqrt(documents.total), pseudo)
-    prior = Prior(pseudo, 1.0, 1.0, np.zeros((documents.p, 0)))
     times = []
     with set_span_threads():
         for G in sizes:
-            state = one_pass(
-                documents, first_state(documents, choose_seeds(documents, G, rng)), charges, *shuffled(documents, rng)
-            )
+            model = HDPTopics(mix=0, n_topics_init=G)
+            goal = first_goal(model, documents, Penalties.of(model, documents, model.smoothing))
+            state = first_state(documents, seed_documents(documents, goal, Budget(), rng))
+            state = one_pass(documents, state, goal, *shuffled(documents, rng))
             order = shuffled(documents, rng)
             start = perf_counter()
-            one_pass(documents, state, charges, *order)
+            one_pass(documents, state, goal, *order)
             paper = perf_counter() - start
-            soft, _ = soft_pass(documents, seeds(documents, G, pseudo.sum(), rng, Budget()), prior, 1.0)
+            soft, _ = soft_pass(documents, first_topics(documents, goal, Budget(), rng), goal, 1.0)
             start = perf_counter()
-            soft_pass(documents, soft, prior, 1.0)
+            soft_pass(documents, soft, goal, 1.0)
             times.append((paper, perf_counter() - start))
     return np.array(times)
 

@@ -12,7 +12,7 @@ from benchmarks.report import Mark, Table
 from benchmarks.topic_rivals import gensim_hdp, installed, sklearn_lda, tomotopy_hdp, tomotopy_lda
 from kfree import HDPTopics
 from kfree.inference.topics.coherence import npmi, rank_words
-from kfree.models.topics import Rules, Topics
+from kfree.models.topics import LocalPrice, Penalties, TopicModel
 from kfree.rows import set_span_threads
 
 #: The first split; those below it were looked at when the defaults were chosen.
@@ -45,7 +45,8 @@ def judged(mean, dominant, train, test, classes):
     """Figures of one model on one split."""
     words = rank_words(mean, 10)
     with set_span_threads():
-        score = Topics(np.ascontiguousarray(mean.T), Rules(1.0, None, 0.0, 0.0)).completion(test, None)
+        penalties = Penalties(1.0, LocalPrice(0.0, 0.0), 0.0, 0.0)  # completion has none
+        score = TopicModel(np.ascontiguousarray(mean.T), penalties).completion(test, None)
     agreement = np.nan if classes is None or dominant is None else normalized_mutual_info_score(classes, dominant)
     coherence = [float(npmi(words, table.tocsc()).mean()) for table in (test, train)]
     return [len(mean), *coherence, np.unique(words).size / words.size, float(score), float(agreement), np.nan]

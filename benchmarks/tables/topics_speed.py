@@ -9,8 +9,9 @@ from benchmarks.report import Mark, Table, ratio
 from benchmarks.topic_rivals import gensim_hdp, installed, sklearn_lda, sweep, tomotopy_model
 from kfree import HDPTopics
 from kfree.inference.loop import Budget
-from kfree.inference.topics.soft_topics import Prior, soft_pass
-from kfree.inference.topics.topic_search import seeds
+from kfree.inference.topics.soft_topics import soft_pass
+from kfree.inference.topics.topic_seeds import first_topics
+from kfree.models.topics import Penalties, first_goal
 from kfree.rows import Documents, set_span_threads
 
 HEADER = ["what", "data", "kfree s", "rival", "rival s", "times"]
@@ -23,12 +24,12 @@ TEXT = (
 
 def one_pass(X, G, repeats):
     """Seconds of a soft pass with G topics."""
-    documents = Documents(X, np.empty(0))
-    prior = Prior(np.full(documents.p, 0.05), 1.0, 1.0, np.zeros((documents.p, 0)))
+    documents, model = Documents(X, np.empty(0)), HDPTopics(n_topics_init=G)
+    goal = first_goal(model, documents, Penalties.of(model, documents, model.smoothing))
     with set_span_threads():
-        start = seeds(documents, G, 0.05 * documents.p, np.random.default_rng(0), Budget())
-        soft, _ = soft_pass(documents, start, prior, 1.0)
-        return best_of(repeats, lambda: soft_pass(documents, soft, prior, 1.0))[0]
+        start = first_topics(documents, goal, Budget(), np.random.default_rng(0))
+        soft, _ = soft_pass(documents, start, goal, 1.0)
+        return best_of(repeats, lambda: soft_pass(documents, soft, goal, 1.0))[0]
 
 
 def hdp_sweep(X, G, before, sweeps):

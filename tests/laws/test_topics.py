@@ -1,6 +1,7 @@
 """What mathematics demands of topics: descent, exact changes, equality with algorithms written out."""
 
 import warnings
+from inspect import signature
 from itertools import combinations
 
 import numpy as np
@@ -14,19 +15,25 @@ from scipy.optimize import linear_sum_assignment
 from kfree import HDPTopics
 from kfree.inference.loop import Budget
 from kfree.inference.topics.fold_in import fold_in, split_tokens
-from kfree.inference.topics.hard_topics import Charges, count, harden, objective, solve, word_prices
+from kfree.inference.topics.hard_topics import count, harden, labelled, objective, solve, word_prices
 from kfree.inference.topics.hdp_cells import first_state, one_pass, shuffled
 from kfree.inference.topics.randomness_test import look_for_structure
-from kfree.inference.topics.soft_topics import Prior, Soft, soft_pass, topic_counts
+from kfree.inference.topics.soft_topics import Soft, soft_pass, topic_counts
+from kfree.inference.topics.topic_goal import no_topics
 from kfree.inference.topics.topic_merges import joined, merge_changes
-from kfree.inference.topics.topic_search import one_topic, seeds
+from kfree.inference.topics.topic_numbers import TOPICS
+from kfree.inference.topics.topic_search import SEARCHES
+from kfree.inference.topics.topic_seeds import first_topics, one_topic
 from kfree.rows import Documents, set_span_threads
 from kfree.rows import documents as documents_module
+from kfree.rows import threads as threads_module
 from support.small_corpora import (
     NONE,
     SlowHDP,
+    goal_of,
     planted,
     random_documents,
+    random_goal,
     random_soft,
     structureless,
     table_of,
@@ -37,23 +44,19 @@ from support.small_corpora import (
 SEEDS = st.integers(0, 2**20)
 
 
-def charges_of(rng, documents, mix):
-    return Charges(mix, rng.random(documents.n) + 0.1, float(3 * rng.random()), rng.random(documents.p) + 0.05)
-
-
 # Soft passes
 
 
-def slow_soft_pass(table, weight, soft, prior, beta):
+def slow_soft_pass(table, weight, soft, goal, beta):
     """T2 in float64: the free energy of the parameters that belong to the counts, and the next counts."""
-    G, a, e = soft.G, prior.concentration, prior.pseudo
-    theta = prior.mix * soft.documents[:, :G].astype(float) + a / G
+    G, a, e = soft.G, TOPICS.concentration, goal.pseudo
+    theta = goal.mix * soft.documents[:, :G].astype(float) + a / G
     theta /= theta.sum(axis=1, keepdims=True)
     mu = soft.words[:, :G].astype(float) + e[:, None]
     mu /= mu.sum(axis=0)
-    q = (mu[None] * theta[:, None] ** prior.mix) ** beta
+    q = (mu[None] * theta[:, None] ** goal.mix) ** beta
     q /= q.sum(axis=2, keepdims=True)
-    inner = -np.log(mu)[None] - prior.mix * np.log(theta)[:, None] + np.log(q) / beta
+    inner = -np.log(mu)[None] - goal.mix * np.log(theta)[:, None] + np.log(q) / beta
     energy = (weight[:, None, None] * table[:, :, None] * q * inner).sum()
     energy -= (weight[:, None] * a / G * np.log(theta)).sum() + (e[:, None] * np.log(mu)).sum()
     tokens = table[:, :, None] * q
@@ -65,11 +68,11 @@ def test_a_soft_pass_is_the_formula_and_the_free_energy_never_rises(seed, beta, 
     rng = np.random.default_rng(seed)
     documents = random_documents(rng, weighted=weighted)
     soft = random_soft(rng, documents, int(rng.integers(1, 20)))
-    prior = Prior(rng.random(documents.p) + 0.05, 1.0, mix, np.zeros((documents.p, 0)))
+    goal = goal_of(documents, pseudo=rng.random(documents.p) + 0.05, mix=mix)
     last = np.inf
     for _ in range(6):
-        new, energy = soft_pass(documents, soft, prior, beta)
-        by_hand = slow_soft_pass(table_of(documents), documents.weights, soft, prior, beta)
+        new, energy = soft_pass(documents, soft, goal, beta)
+        by_hand = slow_soft_pass(table_of(documents), documents.weights, soft, goal, beta)
         for mine, theirs in zip((energy, new.documents[:, : soft.G], new.words[:, : soft.G]), by_hand):
             assert_allclose(mine, theirs, rtol=2e-4, atol=2e-4)
         assert energy <= last + 1e-5 * (1 + abs(energy))
@@ -81,37 +84,34 @@ def test_a_soft_pass_is_the_formula_and_the_free_energy_never_rises(seed, beta, 
 def test_counts_of_earlier_documents_are_counts():
     X, _, _ = planted(D=60, V=50, K=3)
     first, second, together = (Documents(part, NONE) for part in (X[:30], X[30:], X))
-    pseudo = np.full(50, 0.05)
-    rng = np.random.default_rng(0)
-    soft = random_soft(rng, together, 3)
-    prior = Prior(pseudo, 1.0, 1.0, np.zeros((50, 0)))
+    soft, goal = random_soft(np.random.default_rng(0), together, 3), goal_of(together)
     early = Soft(soft.documents[:30], soft.words, 3)
-    base = soft_pass(first, early, prior, 1.0)[0].words[:, :3].astype(float)
-    late = Soft(soft.documents[30:], soft.words - (base @ np.eye(3, 16)).astype(np.float32), 3)
-    mine = soft_pass(second, late, prior._replace(base=base), 1.0)[0]
-    both = soft_pass(together, soft, prior, 1.0)[0]
+    known = soft_pass(first, early, goal, 1.0)[0].words[:, :3].astype(float)
+    late = Soft(soft.documents[30:], soft.words - (known @ np.eye(3, 16)).astype(np.float32), 3)
+    mine = soft_pass(second, late, goal._replace(known=known), 1.0)[0]
+    both = soft_pass(together, soft, goal, 1.0)[0]
     assert_allclose(mine.documents, both.documents[30:], rtol=1e-3, atol=1e-3)
-    assert_allclose(topic_counts(mine, prior._replace(base=base)), topic_counts(both, prior), rtol=1e-3, atol=1e-3)
+    assert_allclose(topic_counts(mine, goal._replace(known=known)), topic_counts(both, goal), rtol=1e-3, atol=1e-3)
 
 
 # The objective
 
 
-def slow_objective(documents, labels, charges):
+def slow_objective(documents, labels, goal):
     """T1 from its parts: the words at the smoothed means, the pseudo-tokens' share, mixing and prices."""
-    e, eta = charges.pseudo, charges.pseudo.sum()
+    e, eta = goal.pseudo, goal.pseudo.sum()
     total = 0.0
     for p in np.unique(labels):
         mine = labels == p
         weight = documents.weights[documents.owner[mine]]
         counts = np.bincount(documents.indices[mine], weight * documents.data[mine], documents.p)
         mu, mu0 = (counts + e) / (counts.sum() + eta), e / eta
-        total += -(counts * np.log(mu)).sum() + eta * (mu0 * np.log(mu0 / mu)).sum() + charges.lam_global
+        total += -(counts * np.log(mu)).sum() + eta * (mu0 * np.log(mu0 / mu)).sum() + goal.lam_global
     for j in range(documents.n):
         mine = documents.owner == j
         held = [documents.data[mine & (labels == p)].sum() for p in np.unique(labels[mine])]
         mixing = x_log_x(documents.length[j]) - sum(map(x_log_x, held))
-        total += documents.weights[j] * (charges.mix * mixing + charges.lam_local[j] * len(held))
+        total += documents.weights[j] * (goal.mix * mixing + goal.lam_local[j] * len(held))
     return total
 
 
@@ -120,15 +120,15 @@ def test_the_objective_is_the_formula_and_merges_change_it_as_they_say(seed, mix
     rng = np.random.default_rng(seed)
     documents, G = random_documents(rng, weighted=weighted), 4
     labels = np.concatenate([np.arange(G), rng.integers(0, G, 99)])[: documents.data.size].astype(np.int32)
-    charges = charges_of(rng, documents, mix)
-    counts = count(documents, labels, G, np.zeros((documents.p, 0)))
-    value = objective(documents, counts, charges)
-    assert_allclose(value, slow_objective(documents, labels, charges), rtol=1e-10, atol=1e-9)
+    goal = random_goal(rng, documents, mix)
+    counts = count(documents, labels, G, no_topics(documents.p))
+    value = objective(documents, counts, goal)
+    assert_allclose(value, slow_objective(documents, labels, goal), rtol=1e-10, atol=1e-9)
     used = np.unique(labels)
     pairs = np.array(list(combinations(used, 2)), dtype=int).reshape(-1, 2)
-    changes = merge_changes(documents, counts, pairs, charges)
+    changes = merge_changes(documents, counts, pairs, goal)
     for (p, q), change in zip(pairs, changes):
-        after = slow_objective(documents, np.where(labels == q, p, labels), charges)
+        after = slow_objective(documents, np.where(labels == q, p, labels), goal)
         assert_allclose(change, after - value, rtol=1e-9, atol=1e-8)
 
 
@@ -149,12 +149,13 @@ def test_merging_a_state_adds_counts():
 def test_documents_solved_anew_never_cost_more(seed, mix, weighted):
     rng = np.random.default_rng(seed)
     documents, G = random_documents(rng, weighted=weighted), 4
-    charges = charges_of(rng, documents, mix)
-    labels = rng.integers(0, G, documents.data.size).astype(np.int32)
-    budget = Budget()
-    outcome = harden(documents, labels, G, charges, np.zeros((documents.p, 0)), budget, 0.0, 50)
-    assert (np.diff(outcome.trace) <= 1e-9 * (1 + np.abs(outcome.trace[1:]))).all()
-    assert_allclose(outcome.trace[-1], slow_objective(documents, outcome.state.labels, charges), rtol=1e-9, atol=1e-9)
+    goal = random_goal(rng, documents, mix, max_iter=50)
+    start = labelled(documents, rng.integers(0, G, documents.data.size).astype(np.int32), G, goal)
+    outcome = harden(documents, start, goal, Budget())
+    trace = [start.objective, *outcome.trace]
+    assert (np.diff(trace) <= 1e-9 * (1 + np.abs(trace[1:]))).all()
+    assert outcome.state.objective == trace[-1]
+    assert_allclose(trace[-1], slow_objective(documents, outcome.state.labels, goal), rtol=1e-9, atol=1e-9)
 
 
 def test_documents_as_facility_location_are_nearly_always_solved_exactly():
@@ -190,8 +191,8 @@ def partitions(n):
     return grow([], 0)
 
 
-def least(documents, charges):
-    return min(slow_objective(documents, labels, charges) for labels in partitions(documents.data.size))
+def least(documents, goal):
+    return min(slow_objective(documents, labels, goal) for labels in partitions(documents.data.size))
 
 
 def test_special_cases_of_the_two_prices():
@@ -200,7 +201,7 @@ def test_special_cases_of_the_two_prices():
     flat = [tiny([row]) for row in table_of(documents)]
 
     def charge(docs, lam_local, lam_global):
-        return Charges(0.0, np.full(docs.n, lam_local), lam_global, pseudo)
+        return goal_of(docs, mix=0.0, lam_local=np.full(docs.n, lam_local), lam_global=lam_global, pseudo=pseudo)
 
     # topics for nothing, hardly any smoothing: every document for itself
     apart = sum(least(one, charge(one, local, 0.0)) for one in flat)
@@ -218,13 +219,13 @@ def test_special_cases_of_the_two_prices():
 def test_fits_of_tiny_corpora_come_near_the_best_of_all_labellings(mix):
     documents = tiny([[6, 5, 0, 0], [5, 6, 0, 0], [0, 0, 6, 5], [0, 0, 4, 6]])
     model = HDPTopics(10.0, 0.5, mix=mix, smoothing=0.4, n_topics_init=4, n_topics=2).fit(table_of(documents))
-    charges = Charges(mix, np.full(4, 10.0), 0.5, np.full(4, 0.1))
-    assert_allclose(model.objective_, slow_objective(documents, model.labels_, charges))
-    assert_allclose(model.objective_, least(documents, charges), rtol=1e-9)
+    goal = goal_of(documents, mix=mix, lam_local=np.full(4, 10.0), lam_global=0.5, pseudo=np.full(4, 0.1))
+    assert_allclose(model.objective_, slow_objective(documents, model.labels_, goal))
+    assert_allclose(model.objective_, least(documents, goal), rtol=1e-9)
     paper = HDPTopics(10.0, 0.5, mix=0, search="paper", smoothing=0.4, n_topics_init=2, tol=0).fit(table_of(documents))
-    charges = charges._replace(mix=0.0)
-    assert paper.objective_ >= least(documents, charges) - 1e-9
-    assert_allclose(paper.objective_, slow_objective(documents, paper.labels_, charges))
+    goal = goal._replace(mix=0.0)
+    assert paper.objective_ >= least(documents, goal) - 1e-9
+    assert_allclose(paper.objective_, slow_objective(documents, paper.labels_, goal))
 
 
 # The papers' algorithm
@@ -234,8 +235,9 @@ def test_fits_of_tiny_corpora_come_near_the_best_of_all_labellings(mix):
 def test_the_papers_algorithm_equals_one_cell_at_a_time(seed, lam_local, lam_global, seeded):
     rng = np.random.default_rng(seed)
     documents = random_documents(rng, empty=False)
-    charges = Charges(0.0, np.full(documents.n, lam_local), lam_global, rng.random(documents.p) * 0.5 + 0.05)
-    slow = SlowHDP(table_of(documents), charges.pseudo, charges.lam_local, lam_global)
+    prices = {"lam_local": np.full(documents.n, lam_local), "lam_global": lam_global}
+    goal = goal_of(documents, mix=0.0, **prices, pseudo=rng.random(documents.p) * 0.5 + 0.05)
+    slow = SlowHDP(table_of(documents), goal.pseudo, goal.lam_local, lam_global)
     chosen = rng.permutation(documents.n)[:2] if seeded else np.zeros(0, int)
     state = first_state(documents, chosen)
     held = [[] if seeded else [0] for _ in range(documents.n)]
@@ -246,13 +248,13 @@ def test_the_papers_algorithm_equals_one_cell_at_a_time(seed, lam_local, lam_glo
             cells[documents.indptr[j] : documents.indptr[j + 1]] - documents.indptr[j] for j in range(documents.n)
         ]
         labels, held = slow.one_pass([slow.centre(counts) for counts in state.words], held, order, inside)
-        state = one_pass(documents, state, charges, order, cells)
+        state = one_pass(documents, state, goal, order, cells)
         pairs = zip(documents.owner.tolist(), documents.indices.tolist())
         assert state.labels.tolist() == [labels[cell] for cell in pairs]
         for j in range(documents.n):
             start = 2 * documents.indptr[j]
             assert state.held[start : start + state.n_held[j]].tolist() == held[j]
-        value = slow_objective(documents, state.labels, charges)
+        value = slow_objective(documents, state.labels, goal)
         assert value <= last + 1e-9
         last = value
 
@@ -265,7 +267,7 @@ def test_fold_in_raises_the_posterior_and_sums_to_one(seed):
     rng = np.random.default_rng(seed)
     documents, G = random_documents(rng), 4
     mean = rng.dirichlet(np.ones(documents.p), G).T + 1e-4
-    share = fold_in(documents, mean, 1.0)
+    share = fold_in(documents, mean)
     assert_allclose(share.sum(axis=1), 1.0)
     assert_allclose(share[documents.length == 0], 1 / G)
 
@@ -291,6 +293,23 @@ def test_halves_hold_every_token_once_and_do_not_depend_on_the_order_of_document
     other = Documents(sp.csr_matrix(table_of(documents)[order]), NONE)
     again = split_tokens(other)[0]
     assert_array_equal(sp.csr_matrix((again, other.indices, other.indptr), shape=table.shape).toarray(), table[order])
+
+
+# Searches
+
+
+def test_every_search_has_the_one_signature_and_gives_labels_for_every_cell():
+    X, _, _ = planted(D=30, V=40, K=2, length=40)
+    documents = Documents(X, NONE)
+    goal = goal_of(documents, mix=0.0, lam_local=np.full(30, 5.0), lam_global=30.0, n_seeds=3)
+    for name, search in SEARCHES.items():
+        assert list(signature(search).parameters) == ["documents", "goal", "budget", "rng"], name
+        found = search(documents, goal, Budget(), np.random.default_rng(0))
+        G = len(found.counts.words)
+        assert_array_equal(found.counts.words, count(documents, found.labels, G, goal.known).words)
+        assert found.soft_counts.shape == (G, 40)
+        assert (np.diff(found.trace) <= 1e-9 * found.trace[0]).all()
+        assert_allclose(found.trace[-1], objective(documents, found.counts, goal))
 
 
 # Promises
@@ -332,17 +351,17 @@ def test_equal_documents_are_one_topic():
 
 def test_topics_do_not_depend_on_threads_or_blocks(monkeypatch):
     X, _, _ = planted(D=500, V=300, K=8)
-    monkeypatch.setattr(documents_module, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(threads_module, "WORTH_THREADS", 0)
     results = []
     for threads, block in ((1, 256), (2, 256), (3, 50)):
         monkeypatch.setattr(documents_module, "_BLOCK", block)
         monkeypatch.setattr(documents_module, "_SPAN", 8 * block)
         with set_span_threads(threads):
             documents = Documents(X, NONE)
-            soft = seeds(documents, 12, 15.0, np.random.default_rng(0), Budget())
-            prior = Prior(np.full(300, 0.05), 1.0, 1.0, np.zeros((300, 0)))
+            goal = goal_of(documents, n_seeds=12)
+            soft = first_topics(documents, goal, Budget(), np.random.default_rng(0))
             for beta in (0.8, 1.0, 1.0):
-                soft, energy = soft_pass(documents, soft, prior, beta)
+                soft, energy = soft_pass(documents, soft, goal, beta)
         results.append((soft, energy))
     assert_array_equal(results[0][0].documents, results[1][0].documents)
     assert_array_equal(results[0][0].words, results[1][0].words)
@@ -367,9 +386,7 @@ def test_documents_in_another_order_and_weights_instead_of_copies_give_the_same_
 def test_one_topic_is_the_corpus():
     X, _, _ = planted(D=40, V=30, K=2)
     documents = Documents(X, NONE)
-    soft = one_topic(documents)
-    prior = Prior(np.full(30, 0.05), 1.0, 1.0, np.zeros((30, 0)))
-    new, _ = soft_pass(documents, soft, prior, 1.0)
+    new, _ = soft_pass(documents, one_topic(documents), goal_of(documents), 1.0)
     assert_allclose(new.words[:, 0], documents.word_totals, rtol=1e-5)
     model = HDPTopics(n_topics=1).fit(X)
     assert_allclose(model.topic_word_counts_[0], documents.word_totals, rtol=1e-5)

@@ -9,9 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kfree import HDPTopics
 from kfree.inference.loop import Budget
 from kfree.inference.topics.cell_moves import refine
-from kfree.inference.topics.hard_topics import Charges, Labelled, count, objective
+from kfree.inference.topics.hard_topics import count, labelled
+from kfree.inference.topics.topic_goal import no_topics
+from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.kernels import compiled, reference
-from support.small_corpora import planted, random_documents
+from support.small_corpora import planted, random_documents, random_goal
 
 SEEDS = st.integers(0, 2**20)
 
@@ -19,20 +21,19 @@ SEEDS = st.integers(0, 2**20)
 def problem(seed, mix, weighted):
     rng = np.random.default_rng(seed)
     documents, G = random_documents(rng, weighted=weighted), 4
-    charges = Charges(mix, rng.random(documents.n) + 0.1, float(3 * rng.random()), rng.random(documents.p) + 0.05)
+    goal = random_goal(rng, documents, mix)
     labels = rng.integers(0, G, documents.data.size).astype(np.int32)
-    return documents, labels, G, charges
+    return documents, labels, G, goal
 
 
 @given(SEEDS, st.sampled_from([0.0, 0.5, 1.0]), st.booleans())
 def test_no_single_move_lowers_the_objective_any_more(seed, mix, weighted):
-    documents, labels, G, charges = problem(seed, mix, weighted)
-    none = np.zeros((documents.p, 0))
+    documents, labels, G, goal = problem(seed, mix, weighted)
 
     def value(labels):
-        return objective(documents, count(documents, labels, G, none), charges)
+        return labelled(documents, labels, G, goal).objective
 
-    outcome = refine(documents, Labelled(labels, count(documents, labels, G, none)), charges, none, Budget(), 0.0, 100)
+    outcome = refine(documents, labelled(documents, labels, G, goal), goal, Budget())
     assert outcome.converged
     assert (np.diff([value(labels), *outcome.trace]) <= 1e-9).all()
     end = outcome.state.labels
@@ -47,10 +48,10 @@ def test_no_single_move_lowers_the_objective_any_more(seed, mix, weighted):
 
 @given(SEEDS, st.sampled_from([0.0, 1.0]), st.booleans())
 def test_collapsed_moves_equal_their_twin(seed, mix, weighted):
-    documents, labels, G, charges = problem(seed, mix, weighted)
-    counts = count(documents, labels, G, np.zeros((documents.p, 0)))
+    documents, labels, G, goal = problem(seed, mix, weighted)
+    counts = count(documents, labels, G, no_topics(documents.p))
     tables = [np.ascontiguousarray(table.T) for table in counts]
-    fixed = (charges.pseudo, charges.mix, charges.lam_local, charges.lam_global, 1e-10)
+    fixed = (goal.pseudo, goal.mix, goal.lam_local, goal.lam_global, TOPICS.tiny_gain)
     found = []
     for module in (compiled, reference):
         out = [tables[0].copy(), tables[0].sum(axis=0), tables[1].copy(), labels.copy()]

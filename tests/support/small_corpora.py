@@ -3,7 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from kfree.inference.topics.soft_topics import Soft
+from kfree.inference.topics.soft_topics import Soft, width_of
+from kfree.inference.topics.topic_goal import TopicGoal, no_topics
 from kfree.rows import Documents
 
 NONE = np.empty(0)
@@ -34,13 +35,27 @@ def random_documents(rng, D=None, V=None, weighted=False, empty=True):
     return Documents(sp.csr_matrix(table.astype(float)), weight)
 
 
+def goal_of(documents, **wanted):
+    """A goal that says what a test wants, and for the rest nothing special."""
+    pseudo = wanted.get("pseudo", np.full(documents.p, 0.05))
+    objective = {"mix": 1.0, "lam_local": np.zeros(documents.n), "lam_global": 0.0}
+    topics = {"known": no_topics(documents.p), "n_topics": None, "n_seeds": 1}
+    search = {"tol": 0.0, "max_iter": 100, "refine": False}
+    return TopicGoal(**(objective | {"smoothing": pseudo.sum(), "pseudo": pseudo} | topics | search | wanted))
+
+
+def random_goal(rng, documents, mix, **wanted):
+    """A goal with prices and pseudo-counts at random."""
+    prices = {"lam_local": rng.random(documents.n) + 0.1, "lam_global": float(3 * rng.random())}
+    return goal_of(documents, mix=mix, **prices, pseudo=rng.random(documents.p) + 0.05, **wanted)
+
+
 def table_of(documents):
-    return sp.csr_matrix(documents.cells, shape=(documents.n, documents.p)).toarray()
+    return documents.table.toarray()
 
 
 def random_soft(rng, documents, G):
-    width = -(-G // 16) * 16
-    shares, words = np.zeros((documents.n, width), np.float32), np.zeros((documents.p, width), np.float32)
+    shares, words = (np.zeros((n, width_of(G)), np.float32) for n in (documents.n, documents.p))
     shares[:, :G] = rng.dirichlet(np.ones(G), documents.n) * documents.length[:, None]
     words[:, :G] = rng.dirichlet(np.ones(G), documents.p) * documents.word_totals[:, None]
     return Soft(shares, words, G)

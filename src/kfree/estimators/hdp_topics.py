@@ -13,26 +13,24 @@ from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._sklearn import check_table
 from kfree.inference.loop import Budget, Info
 from kfree.inference.topics.coherence import npmi, rank_words
-from kfree.inference.topics.topic_search import Fitted
+from kfree.inference.topics.randomness_test import Structure
+from kfree.inference.topics.topic_goal import FoundTopics, word_shares
+from kfree.inference.topics.topic_numbers import TOPICS
+from kfree.inference.topics.topic_seeds import background
 from kfree.models.checks import check_choice, check_number, check_verbose
 from kfree.models.topics import (
-    Known,
-    Plan,
-    Rules,
-    Topics,
+    Penalties,
+    TopicModel,
     check_counts,
     check_parameters,
-    find_structure,
     find_topics,
+    first_goal,
     follow_topics,
     make_documents,
+    next_goal,
     presence,
-    without_empty,
 )
-from kfree.rows import Documents, set_span_threads
-
-# Top words of each topic of which the training documents are remembered, for ``coherence``.
-_REMEMBERED = 50
+from kfree.rows import set_span_threads
 
 
 class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -144,7 +142,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     components_: Any
     topic_word_counts_: Any
-    _topics: Topics
+    _topics: TopicModel
 
     def __init__(
         self,
@@ -197,15 +195,11 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_parameters(self)
         X = self._counts(X, reset=True)
         documents = make_documents(X, sample_weight)
-        rules = Rules.of(documents, self.lam_local, self.lam_global, self.mix, self.smoothing)
-        budget, rng, plan = Budget(self.max_time, self._reporter()), self._rng(), self._plan()
+        penalties = Penalties.of(self, documents, self.smoothing)
+        goal, budget = first_goal(self, documents, penalties), Budget(self.max_time, self._reporter())
         with set_span_threads():
-            structure = find_structure(documents, plan, rng, budget)
-            fitted = find_topics(documents, rules, plan, structure, rng, budget)
-            if self.n_topics is None:
-                fitted = without_empty(fitted)
-            self._publish(documents, rules, fitted, X)
-        self.structure_ = structure
+            found, structure = find_topics(documents, goal, self.search, budget, self._rng())
+            self._publish(X, found, penalties, goal.lam_local, structure)
         self._warn(budget)
         return self
 
@@ -237,15 +231,12 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise ValueError(f"partial_fit is there for search='anneal' only, not for search={self.search!r}.")
         X = self._counts(X, reset=False)
         documents = make_documents(X, sample_weight)
-        rules = Rules.of(documents, self.lam_local, self.lam_global, self.mix, self.smoothing_)
-        if isinstance(self.lam_global, str):
-            rules = rules._replace(lam_global=float(5.0 * np.sqrt(self.topic_word_counts_.sum() + documents.total)))
-        budget = Budget(self.max_time, self._reporter())
+        counts = self.topic_word_counts_
+        penalties = Penalties.of(self, documents, self.smoothing_, seen=counts.sum())
+        goal, budget = next_goal(self, documents, penalties, counts), Budget(self.max_time, self._reporter())
         with set_span_threads():
-            known = Known(self._topics.mean, self.topic_word_counts_)
-            fitted = follow_topics(documents, rules, self._plan(), known, self._rng(), budget)
-            self._publish(documents, rules, fitted, X)
-        self.structure_ = None
+            found = follow_topics(documents, goal, budget, self._rng())
+            self._publish(X, found, penalties, goal.lam_local, None)
         self._warn(budget)
         return self
 
@@ -340,8 +331,8 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n = min(int(n), self.n_features_in_)
         if n < 2:
             raise ValueError("coherence compares pairs of words, but the vocabulary has only one.")
-        if reference is None and n > _REMEMBERED:
-            raise ValueError(f"coherence(n={n}) needs a reference: without one, n is at most {_REMEMBERED}.")
+        if reference is None and n > TOPICS.remembered:
+            raise ValueError(f"coherence(n={n}) needs a reference: without one, n is at most {TOPICS.remembered}.")
         table = self._presence if reference is None else self._counts(reference, reset=False).tocsc()
         value = npmi(rank_words(self.components_, n), table)
         return value if per_topic else value.mean()
@@ -368,30 +359,26 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             return np.random.default_rng(0)
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _plan(self) -> Plan:
-        return Plan(self.search, self.mix, self.n_topics, self.n_topics_init, self.tol, self.max_iter, self.refine)
-
-    def _publish(self, documents: Documents, rules: Rules, fitted: Fitted, X: sp.csr_matrix) -> None:
-        """Write every fitted attribute, once."""
+    def _publish(
+        self, X: sp.csr_matrix, found: FoundTopics, penalties: Penalties, prices: Any, structure: Structure | None
+    ) -> None:
+        """Write every fitted attribute, once, when all are there; ``prices`` are those of a topic in each document."""
         soft = self.components == "soft" and self.search != "paper"
-        words = fitted.soft_counts if soft else fitted.counts.words
-        smoothed = words + rules.smoothing / documents.p
-        self.components_ = smoothed / smoothed.sum(axis=1, keepdims=True)
-        self.topic_word_counts_ = words
+        words = found.soft_counts if soft else found.counts.words
+        components = word_shares(words, penalties.smoothing / X.shape[1])
+        model = TopicModel(np.ascontiguousarray(components.T), penalties)
+        doc_topic, corpus = sp.csr_matrix(found.counts.documents.T), background(words.sum(axis=0))
+        company = presence(X, rank_words(components, TOPICS.remembered))
+        self.components_, self.topic_word_counts_, self._topics = components, words, model
         self.n_topics_ = self.n_components_ = len(words)
-        self._topics = Topics(np.ascontiguousarray(self.components_.T), rules)
-        self.labels_ = fitted.labels
-        self.doc_topic_ = sp.csr_matrix(fitted.counts.documents.T)
-        self.objective_trace_ = np.array(fitted.trace)
-        self.objective_ = float(fitted.trace[-1])
-        self.soft_trace_ = np.array(fitted.soft_trace, dtype=np.float64).reshape(-1, 3)
-        prices = rules.prices(documents)
-        self.lam_local_ = prices if rules.lam_local is None else rules.lam_local
-        self.lam_global_, self.smoothing_ = rules.lam_global, rules.smoothing
-        self.n_iter_, self.converged_ = max(1, fitted.n_iter), fitted.converged
-        totals = words.sum(axis=0) + 0.5
-        self._background = totals / totals.sum()
-        self._presence = presence(X, rank_words(self.components_, _REMEMBERED))
+        self.labels_, self.doc_topic_ = found.labels, doc_topic
+        self.objective_trace_, self.objective_ = np.array(found.trace), float(found.trace[-1])
+        self.soft_trace_ = np.array(found.soft_trace, dtype=np.float64).reshape(-1, 3)
+        self.structure_ = structure
+        self.lam_local_ = prices if penalties.lam_local.per_log else penalties.lam_local.flat
+        self.lam_global_, self.smoothing_ = penalties.lam_global, penalties.smoothing
+        self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
+        self._background, self._presence = corpus, company
 
     def _names(self, vocabulary: Any):
         """Names of the words, or None."""

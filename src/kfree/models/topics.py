@@ -1,4 +1,4 @@
-"""Between HDPTopics and the inference below it: checked counts, charges in numbers, questions to fitted topics."""
+"""Between HDPTopics and the inference below it: checked counts, penalties in numbers, questions to fitted topics."""
 
 from typing import Any, NamedTuple
 
@@ -6,19 +6,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
-from kfree.inference.loop import Budget
+from kfree.inference.labels import compact
+from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.fold_in import completion, fold_in, split_tokens
-from kfree.inference.topics.hard_topics import Charges, Counts, count, solve
-from kfree.inference.topics.hdp_cells import fit_paper
+from kfree.inference.topics.hard_topics import count, has_tokens, solve
 from kfree.inference.topics.randomness_test import Structure, look_for_structure
-from kfree.inference.topics.soft_topics import Prior
-from kfree.inference.topics.topic_search import Fitted, extended, initial_topics, search, seed_documents, seeds
+from kfree.inference.topics.topic_goal import FoundTopics, TopicCounts, TopicGoal, no_topics
+from kfree.inference.topics.topic_numbers import TOPICS
+from kfree.inference.topics.topic_search import SEARCHES
+from kfree.inference.topics.topic_seeds import usual_number
 from kfree.models.checks import check_choice, check_number, check_weight
 from kfree.rows import Documents
 
-#: Pseudo-tokens of a document, spread evenly over the topics.
-CONCENTRATION = 1.0
-_SEARCHES = ("anneal", "paper")
 _COMPONENTS = ("soft", "hard")
 _NONE = np.empty(0)
 
@@ -77,7 +76,7 @@ def check_parameters(model: Any) -> None:
     check_number("mix", model.mix, least=0.0)
     if model.mix > 1:
         raise ValueError(f"mix must be at most 1, got {model.mix!r}.")
-    check_choice("search", model.search, _SEARCHES)
+    check_choice("search", model.search, tuple(SEARCHES))
     if model.search == "paper" and (model.mix != 0 or model.n_topics is not None):
         raise ValueError(
             "search='paper' minimises the paper's objective, which has no mixing cost, and finds the number of "
@@ -104,118 +103,105 @@ def check_parameters(model: Any) -> None:
         check_number("max_time", model.max_time, least=0.0)
 
 
-class Rules(NamedTuple):
+class LocalPrice(NamedTuple):
+    """Price of a topic in a document of n tokens: ``flat + per_log log(n + 1)``."""
+
+    flat: float
+    per_log: float
+
+    def of(self, documents: Documents) -> Array:
+        """The price in each document."""
+        return self.flat + self.per_log * np.log(documents.length + 1.0)
+
+
+class Penalties(NamedTuple):
     """The penalties as numbers."""
 
     mix: float
-    lam_local: float | None  # None: half the log of the document's length, as BIC would charge
+    lam_local: LocalPrice
     lam_global: float
     smoothing: float  # eta: pseudo-tokens of a topic, spread evenly over the words
 
     @classmethod
-    def of(cls, documents: Documents, lam_local: Any, lam_global: Any, mix: float, smoothing: Any) -> "Rules":
-        """Fill in what is to be chosen from the data."""
-        if isinstance(lam_local, str):
-            mean = documents.total / documents.weights.sum()
-            local = None if mix > 0 else 0.25 * mean
-        else:
-            local = float(lam_local)
-        top = 5.0 * np.sqrt(documents.total) if isinstance(lam_global, str) else float(lam_global)
-        eta = 0.05 * documents.p if isinstance(smoothing, str) else float(smoothing)
-        return cls(float(mix), local, float(top), eta)
-
-    def prices(self, documents: Documents) -> Array:
-        """Price of a topic in each document."""
-        if self.lam_local is None:
-            return 0.5 * np.log(documents.length + 1.0)
-        return np.full(documents.n, self.lam_local)
-
-    def charges(self, documents: Documents) -> Charges:
-        """What the objective charges these documents."""
-        pseudo = np.full(documents.p, self.smoothing / documents.p)
-        return Charges(self.mix, self.prices(documents), self.lam_global, pseudo)
+    def of(cls, model: Any, documents: Documents, smoothing: Any, seen: float = 0.0) -> "Penalties":
+        """What the user said, the rest chosen from the data, to which ``seen`` earlier tokens belong."""
+        local, top = LocalPrice(0.0, TOPICS.local_price), model.lam_global
+        if not isinstance(model.lam_local, str):
+            local = LocalPrice(float(model.lam_local), 0.0)
+        elif model.mix == 0:
+            local = LocalPrice(float(TOPICS.local_price_unmixed * (documents.total / documents.weights.sum())), 0.0)
+        if isinstance(top, str):
+            top = TOPICS.global_price * np.sqrt(seen + documents.total)
+        eta = TOPICS.smoothing * documents.p if isinstance(smoothing, str) else smoothing
+        return cls(float(model.mix), local, float(top), float(eta))
 
 
-class Plan(NamedTuple):
-    """How to search, as the user said."""
-
-    search: str
-    mix: float
-    n_topics: int | None
-    n_topics_init: Any
-    tol: float
-    max_iter: int
-    refine: str | None = None
-
-    def prior(self, charges: Charges, base: Array) -> Prior:
-        """Of the soft stage. Without any mixing cost soft topics are poor: mix=0 is for the hard stage only."""
-        return Prior(charges.pseudo, CONCENTRATION, self.mix or 1.0, base)
-
-    def initial(self, documents: Documents) -> int:
-        """Topics to start from."""
-        usable = int((documents.weights > 0).sum())
-        if self.n_topics is not None and self.n_topics > usable:
-            raise ValueError(
-                f"n_topics={self.n_topics} topics cannot be started from {usable} documents. Pass at most {usable}."
-            )
-        wanted = initial_topics(documents) if isinstance(self.n_topics_init, str) else int(self.n_topics_init)
-        return min(max(wanted, self.n_topics or 1), usable)
+def first_goal(model: Any, documents: Documents, penalties: Penalties) -> TopicGoal:
+    """What is wanted of a fit from the first topics on."""
+    usable = int((documents.weights > 0).sum())
+    if model.n_topics is not None and model.n_topics > usable:
+        raise ValueError(
+            f"n_topics={model.n_topics} topics cannot be started from {usable} documents. Pass at most {usable}."
+        )
+    wanted = usual_number(documents) if isinstance(model.n_topics_init, str) else int(model.n_topics_init)
+    n_seeds = min(max(wanted, model.n_topics or 1), usable)
+    return _goal(model, documents, penalties, no_topics(documents.p), n_seeds)
 
 
-def find_structure(documents: Documents, plan: Plan, rng: np.random.Generator, budget: Budget) -> Structure | None:
-    """Whether there is anything to find; not asked where the user has decided, or interrupts."""
-    if plan.n_topics is not None or plan.search == "paper":
-        return None
-    try:
-        return look_for_structure(documents, rng)
-    except KeyboardInterrupt:
-        budget.interrupted = True
-        return None
+def next_goal(model: Any, documents: Documents, penalties: Penalties, counts: Array) -> TopicGoal:
+    """What is wanted of a fit that goes on from known topics, which have the counts (K, V)."""
+    fresh = usual_number(documents) if model.n_topics is None else max(0, model.n_topics - len(counts))
+    goal = _goal(model, documents, penalties, counts.T, min(fresh, documents.n))
+    return goal if goal.n_topics is None else goal._replace(n_topics=max(goal.n_topics, goal.n_known))
+
+
+def _goal(model: Any, documents: Documents, penalties: Penalties, known: Array, n_seeds: int) -> TopicGoal:
+    return TopicGoal(
+        mix=penalties.mix,
+        lam_local=penalties.lam_local.of(documents),
+        lam_global=penalties.lam_global,
+        smoothing=penalties.smoothing,
+        pseudo=np.full(documents.p, penalties.smoothing / documents.p),
+        known=known,
+        n_topics=model.n_topics,
+        n_seeds=n_seeds,
+        tol=model.tol,
+        max_iter=model.max_iter,
+        refine=model.refine is not None,
+    )
+
+
+def find_structure(documents: Documents, budget: Budget, rng: np.random.Generator) -> Structure | None:
+    """Whether there is anything to find; None if the user interrupts."""
+    return attempt(lambda: look_for_structure(documents, rng), lambda: None, budget)
+
+
+def without_empty(found: FoundTopics, budget: Budget) -> FoundTopics:
+    """A topic that no cell prefers is none."""
+
+    def drop() -> FoundTopics:
+        used = has_tokens(found.counts)
+        counts = TopicCounts(found.counts.words[used], found.counts.documents[used])
+        return found._replace(soft_counts=found.soft_counts[used], counts=counts, labels=compact(used)[found.labels])
+
+    return attempt(drop, drop, budget)
 
 
 def find_topics(
-    documents: Documents,
-    rules: Rules,
-    plan: Plan,
-    structure: Structure | None,
-    rng: np.random.Generator,
-    budget: Budget,
-) -> Fitted:
-    """A fit from the first topics on."""
-    charges, rest = rules.charges(documents), (plan.tol, plan.max_iter)
-    G = plan.initial(documents) if structure is None or structure.found else 1
-    if plan.search == "paper":
-        return fit_paper(documents, seed_documents(documents, G, rng, budget), charges, rng, budget, *rest)
-    start = seeds(documents, G, rules.smoothing, rng, budget)
-    prior = plan.prior(charges, np.zeros((documents.p, 0)))
-    return search(documents, start, prior, charges, plan.n_topics, budget, *rest, plan.refine is not None)
+    documents: Documents, goal: TopicGoal, search: str, budget: Budget, rng: np.random.Generator
+) -> tuple[FoundTopics, Structure | None]:
+    """A fit from the first topics on, and what was seen of structure, if that is for us to say."""
+    if goal.n_topics is not None:
+        return SEARCHES[search](documents, goal, budget, rng), None
+    structure = find_structure(documents, budget, rng) if search == "anneal" else None
+    if structure is not None and not structure.found:
+        goal = goal._replace(n_seeds=1)
+    return without_empty(SEARCHES[search](documents, goal, budget, rng), budget), structure
 
 
-def without_empty(fitted: Fitted) -> Fitted:
-    """A topic that no cell prefers is none."""
-    used = fitted.counts.words.sum(axis=1) > 0
-    counts = Counts(fitted.counts.words[used], fitted.counts.documents[used])
-    labels = (np.cumsum(used) - 1)[fitted.labels].astype(np.int32)
-    return fitted._replace(soft_counts=fitted.soft_counts[used], counts=counts, labels=labels)
-
-
-class Known(NamedTuple):
-    """Topics of earlier documents."""
-
-    mean: Array  # (V, K)
-    counts: Array  # (K, V)
-
-
-def follow_topics(
-    documents: Documents, rules: Rules, plan: Plan, known: Known, rng: np.random.Generator, budget: Budget
-) -> Fitted:
+def follow_topics(documents: Documents, goal: TopicGoal, budget: Budget, rng: np.random.Generator) -> FoundTopics:
     """A fit that goes on from known topics."""
-    charges, K = rules.charges(documents), known.mean.shape[1]
-    fresh = initial_topics(documents) if plan.n_topics is None else max(0, plan.n_topics - K)
-    start = extended(documents, known.mean, min(fresh, documents.n), rules.smoothing, rng, budget)
-    prior = plan.prior(charges, known.counts.T)
-    target = None if plan.n_topics is None else max(K, plan.n_topics)
-    return search(documents, start, prior, charges, target, budget, plan.tol, plan.max_iter, plan.refine is not None)
+    return SEARCHES["anneal"](documents, goal, budget, rng)
 
 
 def presence(X: sp.csr_matrix, words: Array) -> sp.csc_matrix:
@@ -227,28 +213,28 @@ def presence(X: sp.csr_matrix, words: Array) -> sp.csc_matrix:
     return sp.csr_matrix((np.ones(int(kept.sum()), bool), X.indices[kept], indptr), shape=X.shape).tocsc()
 
 
-class Topics(NamedTuple):
+class TopicModel(NamedTuple):
     """Fitted topics, to be asked."""
 
     mean: Array  # (V, K) word probabilities
-    rules: Rules
+    penalties: Penalties
 
     def shares(self, X: sp.csr_matrix) -> Array:
         """Topic shares of documents, (D, K)."""
-        return fold_in(Documents(X, _NONE), self.mean, CONCENTRATION)
+        return fold_in(Documents(X, _NONE), self.mean)
 
     def hard_shares(self, X: sp.csr_matrix) -> Array:
         """Shares of the tokens after every cell has taken one topic; equal shares for empty documents."""
         documents = Documents(X, _NONE)
-        soft = fold_in(documents, self.mean, CONCENTRATION)
+        soft = fold_in(documents, self.mean)
         labels = np.empty(documents.data.size, np.int32)
         for span in documents.document_spans:
             cells = slice(documents.indptr[span.start], documents.indptr[span.stop])
             chance = self.mean[documents.indices[cells]] * soft[documents.owner[cells]]
             labels[cells] = chance.argmax(axis=1)
-        K = self.mean.shape[1]
-        labels = solve(documents, labels, -np.log(self.mean), self.rules.mix, self.rules.prices(documents))
-        counts = count(documents, labels, K, np.zeros((documents.p, 0))).documents.T
+        mix, lam_local, _, _ = self.penalties
+        labels = solve(documents, labels, -np.log(self.mean), mix, lam_local.of(documents))
+        counts = count(documents, labels, self.mean.shape[1], no_topics(documents.p)).documents.T
         empty = documents.length == 0
         counts[empty] = 1.0
         return counts / counts.sum(axis=1, keepdims=True)
@@ -261,4 +247,4 @@ class Topics(NamedTuple):
         if not (held * documents.weights[documents.owner]).sum() > 0:
             raise ValueError(f"There is nothing to score: the {X.shape[0]} documents hold no tokens.")
         half = Documents(sp.csr_matrix((given, X.indices, X.indptr), shape=X.shape), _NONE)
-        return completion(half, held, self.mean, CONCENTRATION, documents.weights)
+        return completion(half, held, self.mean, documents.weights)

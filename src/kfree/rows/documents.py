@@ -50,6 +50,11 @@ class Documents:
         return self.data, self.indices, self.indptr
 
     @property
+    def table(self) -> sp.csr_matrix:
+        """Tokens of each document and word."""
+        return sp.csr_matrix(self.cells, shape=(self.n, self.p))
+
+    @property
     def weights(self) -> Array:
         """Weight of each document."""
         return self.weight if self.weight.size else np.ones(self.n)
@@ -103,6 +108,11 @@ class Documents:
     def each(self, function: Callable[[Any], T], items: list[Any], work: float) -> Iterator[T]:
         """Apply a function to blocks or spans, in parallel if the work (operations in all) is worth it."""
         return over(items, function, work / _AN_ENTRY)
+
+    def do(self, function: Callable[[Any], None], items: list[Any], work: float) -> None:
+        """The same for a function that only writes."""
+        for _ in self.each(function, items, work):
+            pass
 
 
 def _spans(indptr: Array) -> list[slice]:

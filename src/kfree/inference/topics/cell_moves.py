@@ -2,32 +2,24 @@
 
 import numpy as np
 
-from kfree.families import Array
 from kfree.inference.loop import Budget, Info, Outcome, run
-from kfree.inference.topics.hard_topics import Charges, Labelled, count, objective
+from kfree.inference.topics.hard_topics import Labelled, info_of, labelled
+from kfree.inference.topics.topic_goal import TopicGoal
+from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.kernels import kernels
 from kfree.rows import Documents
 
-# Gains below this share of a cell's cost are rounding.
-_TINY = 1e-10
 
-
-def refine(
-    documents: Documents, start: Labelled, charges: Charges, base: Array, budget: Budget, tol: float, passes: int
-) -> Outcome:
+def refine(documents: Documents, start: Labelled, goal: TopicGoal, budget: Budget) -> Outcome:
     """Passes over all cells, each to the topic that lowers J most, until at most ``tol`` of them move."""
-    G = len(start.counts.words)
-    fixed = (charges.pseudo, charges.mix, charges.lam_local, charges.lam_global, _TINY)
+    fixed = (goal.pseudo, goal.mix, goal.lam_local, goal.lam_global, TOPICS.tiny_gain)
 
     def step(state: Labelled) -> tuple[Labelled, Info]:
         words, shares = (np.ascontiguousarray(table.T) for table in state.counts)
         labels = state.labels.copy()
         size = words.sum(axis=0)
         moved = kernels().collapse_cells(*documents.cells, documents.weight, *fixed, words, size, shares, labels)
-        counts = count(documents, labels, G, base)
-        value = objective(documents, counts, charges)
-        live = int((counts.words.sum(axis=1) > 0).sum())
-        return Labelled(labels, counts), Info(value, abs(value), moved / max(labels.size, 1), 0, live)
+        new = labelled(documents, labels, len(state.counts.words), goal)
+        return new, info_of(new, moved / max(labels.size, 1))
 
-    before = objective(documents, start.counts, charges)
-    return run(step, start, budget, phase="collapsed", tol=tol, max_iter=passes, guard=before)
+    return run(step, start, budget, phase="collapsed", tol=goal.tol, max_iter=goal.max_iter, guard=start.objective)

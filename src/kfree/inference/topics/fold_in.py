@@ -3,23 +3,22 @@
 import numpy as np
 
 from kfree.families import Array
+from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.kernels import kernels
 from kfree.kernels.splitmix import GOLDEN, mix
 from kfree.rows import Documents
 
-STEPS, TOLERANCE = 60, 1e-4
 
-
-def fold_in(documents: Documents, mean: Array, concentration: float) -> Array:
+def fold_in(documents: Documents, mean: Array) -> Array:
     """Topic shares of documents with topics ``mean`` (V, G) fixed, (D, G); equal shares for empty documents."""
     mean = np.ascontiguousarray(mean, dtype=np.float64)
     share = np.empty((documents.n, mean.shape[1]))
+    how = (TOPICS.concentration, TOPICS.fold_in_steps, TOPICS.fold_in_tol)
 
     def of_span(span: slice) -> None:
-        kernels().fold_in(*documents.cells, span.start, span.stop, mean, concentration, STEPS, TOLERANCE, share)
+        kernels().fold_in(*documents.cells, span.start, span.stop, mean, *how, share)
 
-    for _ in documents.each(of_span, documents.document_spans, 20.0 * documents.data.size * mean.shape[1]):
-        pass
+    documents.do(of_span, documents.document_spans, 20.0 * documents.data.size * mean.shape[1])
     return share / share.sum(axis=1, keepdims=True)
 
 
@@ -50,9 +49,9 @@ def _mixed(value: Array) -> Array:
     return mix(value + GOLDEN)
 
 
-def completion(given: Documents, held: Array, mean: Array, concentration: float, weight: Array) -> float:
+def completion(given: Documents, held: Array, mean: Array, weight: Array) -> float:
     """Mean log-probability of the held tokens (as many as ``held`` in each cell) by shares of the given ones."""
-    share = fold_in(given, mean, concentration)
+    share = fold_in(given, mean)
     mean = np.ascontiguousarray(mean, dtype=np.float64)
     parts = []
     for span in given.document_spans:

@@ -6,34 +6,21 @@ import numpy as np
 from scipy.special import xlogy
 
 from kfree.families import Array
+from kfree.inference.labels import compact
 from kfree.inference.loop import Budget, Info, Outcome, run
-from kfree.inference.topics.soft_topics import Prior, Soft, shares_and_topics
+from kfree.inference.topics.soft_topics import Soft, shares_and_topics
+from kfree.inference.topics.topic_goal import TopicCounts, TopicGoal
 from kfree.kernels import kernels
 from kfree.rows import Documents
 from kfree.rows.documents import Block
-
-
-class Charges(NamedTuple):
-    """What the objective charges besides the words."""
-
-    mix: float  # weight of the mixing cost of documents
-    lam_local: Array  # (D,) price of a topic in a document
-    lam_global: float  # price of a topic
-    pseudo: Array  # (V,) pseudo-counts of the words in every topic
-
-
-class Counts(NamedTuple):
-    """Hard counts."""
-
-    words: Array  # (G, V) weighted tokens, those of earlier documents included
-    documents: Array  # (G, D) tokens
 
 
 class Labelled(NamedTuple):
     """Labels with the topics their counts make."""
 
     labels: Array  # (cells,) int32
-    counts: Counts
+    counts: TopicCounts
+    objective: float  # J
 
 
 def entropic(y: Array) -> Array:
@@ -41,25 +28,30 @@ def entropic(y: Array) -> Array:
     return xlogy(y, y)
 
 
-def label_cells(documents: Documents, soft: Soft, prior: Prior) -> Array:
+def label_cells(documents: Documents, soft: Soft, goal: TopicGoal) -> Array:
     """The likeliest topic of each cell."""
-    share, topics = shares_and_topics(documents, soft, prior)
+    share, topics = shares_and_topics(documents, soft, goal)
     labels = np.empty(documents.data.size, np.int32)
 
     def of_block(block: Block) -> None:
         kernels().likeliest(block.rows, block.indptr, block.cells, topics, share, labels)
 
-    for _ in documents.each(of_block, documents.blocks, float(labels.size) * topics.shape[1]):
-        pass
+    documents.do(of_block, documents.blocks, float(labels.size) * topics.shape[1])
     return labels
 
 
-def count(documents: Documents, labels: Array, G: int, base: Array) -> Counts:
-    """Counts of labelled cells; ``base`` (V, K) are those of earlier documents."""
+def count(documents: Documents, labels: Array, G: int, known: Array) -> TopicCounts:
+    """Counts of labelled cells; ``known`` (V, K) are those of earlier documents."""
     words, shares = np.zeros((G, documents.p)), np.zeros((G, documents.n))
-    words[: base.shape[1]] = base.T
+    words[: known.shape[1]] = known.T
     kernels().count_labels(*documents.cells, documents.weight, labels, words, shares)
-    return Counts(words, shares)
+    return TopicCounts(words, shares)
+
+
+def labelled(documents: Documents, labels: Array, G: int, goal: TopicGoal) -> Labelled:
+    """Labels with their counts and J."""
+    counts = count(documents, labels, G, goal.known)
+    return Labelled(labels, counts, objective(documents, counts, goal))
 
 
 def topic_costs(documents: Documents, words: Array, pseudo: Array) -> Array:
@@ -73,16 +65,18 @@ def topic_costs(documents: Documents, words: Array, pseudo: Array) -> Array:
     return entropic(words.sum(axis=1) + eta) - entropic(eta) - own
 
 
-def objective(documents: Documents, counts: Counts, charges: Charges) -> float:
+def objective(documents: Documents, counts: TopicCounts, goal: TopicGoal) -> float:
     """J: words, mixing, local and global prices; topics without a token are none."""
-    weights = documents.weights
     mixing = entropic(documents.length) - entropic(counts.documents).sum(axis=0)
-    held = charges.lam_local * (counts.documents > 0).sum(axis=0)
-    n_topics = int((counts.words.sum(axis=1) > 0).sum())
-    per_document = float((weights * (charges.mix * mixing + held)).sum())
-    return (
-        float(topic_costs(documents, counts.words, charges.pseudo).sum()) + per_document + charges.lam_global * n_topics
-    )
+    held = goal.lam_local * (counts.documents > 0).sum(axis=0)
+    per_document = float((documents.weights * (goal.mix * mixing + held)).sum())
+    words = float(topic_costs(documents, counts.words, goal.pseudo).sum())
+    return words + per_document + goal.lam_global * int(has_tokens(counts).sum())
+
+
+def has_tokens(counts: TopicCounts) -> Array:
+    """Which topics have tokens, (G,) bool."""
+    return counts.words.sum(axis=1) > 0
 
 
 def word_prices(documents: Documents, words: Array, pseudo: Array) -> Array:
@@ -92,8 +86,7 @@ def word_prices(documents: Documents, words: Array, pseudo: Array) -> Array:
     def of_words(span: slice) -> None:
         np.subtract(level, np.log(words[:, span].T + pseudo[span, None]), out=prices[span])
 
-    for _ in documents.each(of_words, documents.word_spans, 10.0 * words.size):
-        pass
+    documents.do(of_words, documents.word_spans, 10.0 * words.size)
     return prices
 
 
@@ -108,39 +101,31 @@ def solve(documents: Documents, labels: Array, prices: Array, mix: float, lam_lo
             kernels().place_documents(*documents.cells, span.start, span.stop, prices, lam_local, labels)
 
     work = float(labels.size) * (prices.shape[1] if mix == 0 else 10.0)
-    for _ in documents.each(of_span, documents.document_spans, work):
-        pass
+    documents.do(of_span, documents.document_spans, work)
     return labels
 
 
-def _solve_live(documents: Documents, state: Labelled, charges: Charges) -> Array:
+def _solve_live(documents: Documents, state: Labelled, goal: TopicGoal) -> Array:
     """Labels of documents solved anew, from topics that have tokens: without a mixing cost documents look at all of
     them, and one that has none would cost its global price, too."""
-    words = state.counts.words
-    live = np.flatnonzero(words.sum(axis=1) > 0)
-    if live.size == len(words):
-        prices = word_prices(documents, words, charges.pseudo)
-        return solve(documents, state.labels, prices, charges.mix, charges.lam_local)
-    place = np.zeros(len(words), np.int32)
-    place[live] = np.arange(live.size)
-    prices = word_prices(documents, words[live], charges.pseudo)
-    return live.astype(np.int32)[solve(documents, place[state.labels], prices, charges.mix, charges.lam_local)]
+    used = has_tokens(state.counts)
+    live, labels = np.flatnonzero(used).astype(np.int32), compact(used)[state.labels]
+    prices = word_prices(documents, state.counts.words[live], goal.pseudo)
+    return live[solve(documents, labels, prices, goal.mix, goal.lam_local)]
 
 
-def harden(
-    documents: Documents, labels: Array, G: int, charges: Charges, base: Array, budget: Budget, tol: float, passes: int
-) -> Outcome:
+def info_of(state: Labelled, changed: float) -> Info:
+    """What to say of a pass after which this share of the cells has changed topic."""
+    return Info(state.objective, abs(state.objective), changed, 0, int(has_tokens(state.counts).sum()))
+
+
+def harden(documents: Documents, start: Labelled, goal: TopicGoal, budget: Budget) -> Outcome:
     """Documents solved anew, then topics from their counts, until at most ``tol`` of the cells change."""
-    start = Labelled(labels, count(documents, labels, G, base))
 
     def step(state: Labelled) -> tuple[Labelled, Info]:
-        new = _solve_live(documents, state, charges)
-        counts = count(documents, new, G, base)
-        value = objective(documents, counts, charges)
-        changed = float((new != state.labels).mean()) if new.size else 0.0
-        live = int((counts.words.sum(axis=1) > 0).sum())
-        return Labelled(new, counts), Info(value, abs(value), changed, 0, live)
+        labels = _solve_live(documents, state, goal)
+        changed = float((labels != state.labels).mean()) if labels.size else 0.0
+        new = labelled(documents, labels, len(state.counts.words), goal)
+        return new, info_of(new, changed)
 
-    before = objective(documents, start.counts, charges)
-    outcome = run(step, start, budget, phase="hard", tol=tol, max_iter=passes, guard=before)
-    return outcome._replace(trace=[before, *outcome.trace])
+    return run(step, start, budget, phase="hard", tol=goal.tol, max_iter=goal.max_iter, guard=start.objective)

@@ -5,14 +5,16 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.loop import Budget, Info, run
-from kfree.inference.topics.hard_topics import Charges, Counts, count, objective, word_prices
-from kfree.inference.topics.topic_search import Fitted
+from kfree.inference.labels import compact
+from kfree.inference.loop import Budget, Info, attempt, run
+from kfree.inference.topics.hard_topics import Labelled, count, labelled, word_prices
+from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal, no_topics
+from kfree.inference.topics.topic_seeds import seed_documents
 from kfree.kernels import kernels
 from kfree.rows import Documents
 
 
-class Paper(NamedTuple):
+class PaperState(NamedTuple):
     """State between passes."""
 
     labels: Array  # (cells,) int32; -1 before the first pass
@@ -46,12 +48,12 @@ class Prices:
 
 
 def move_cells(
-    documents: Documents, state: Paper, charges: Charges, prices: Prices, order: Array, cells: Array
-) -> Paper:
+    documents: Documents, state: PaperState, goal: TopicGoal, prices: Prices, order: Array, cells: Array
+) -> PaperState:
     """Part 1 of a pass: cells one by one, in the given order of documents and of cells inside them."""
     labels, held, n_held = state.labels.copy(), state.held.copy(), state.n_held.copy()
     where = np.zeros(2, np.int64)
-    charge = (charges.pseudo, charges.lam_local, charges.lam_global)
+    charge = (goal.pseudo, goal.lam_local, goal.lam_global)
     settled = (held, n_held, labels, where)
     while kernels().paper_cells(
         *documents.cells, order, cells, prices.table, *charge, prices.best, prices.arg, *settled
@@ -66,10 +68,10 @@ def move_cells(
     return _without_empty(documents, labels, held, n_held, prices)
 
 
-def move_clusters(documents: Documents, state: Paper, charges: Charges, prices: Prices) -> Paper:
+def move_clusters(documents: Documents, state: PaperState, goal: TopicGoal, prices: Prices) -> PaperState:
     """Part 2 of a pass: the cells of a topic in a document together."""
     labels, where = state.labels.copy(), np.zeros(2, np.int64)
-    rest = (charges.pseudo, charges.lam_global, state.held, state.n_held, state.labels, labels, where)
+    rest = (goal.pseudo, goal.lam_global, state.held, state.n_held, state.labels, labels, where)
     while kernels().paper_clusters(*documents.cells, prices.table, prices.n, *rest):
         j, slot = int(where[0]), int(where[1])
         mine = np.arange(documents.indptr[j], documents.indptr[j + 1])
@@ -89,27 +91,26 @@ def move_clusters(documents: Documents, state: Paper, charges: Charges, prices: 
     return _without_empty(documents, labels, held, n_held, prices)
 
 
-def _without_empty(documents: Documents, labels: Array, held: Array, n_held: Array, prices: Prices) -> Paper:
+def _without_empty(documents: Documents, labels: Array, held: Array, n_held: Array, prices: Prices) -> PaperState:
     """Drop empty local clusters, then empty topics; the rest keeps its order. ``words`` become those of the labels."""
-    number = np.full(prices.n, -1, np.int32)
-    used = np.unique(labels)
-    number[used] = np.arange(used.size)
-    prices.table = np.ascontiguousarray(prices.table[:, used])
-    prices.n = used.size
-    labels = number[labels]
+    used = np.bincount(labels, minlength=prices.n) > 0
+    number = compact(used)
+    prices.table = np.ascontiguousarray(prices.table[:, : prices.n][:, used])
+    prices.n = prices.table.shape[1]
     for j in range(documents.n):
         start = 2 * documents.indptr[j]
         mine = set(labels[documents.indptr[j] : documents.indptr[j + 1]].tolist())
-        kept = [p for p in number[held[start : start + n_held[j]]].tolist() if p in mine]
-        held[start : start + len(kept)], n_held[j] = kept, len(kept)
-    words = count(documents, labels, used.size, np.zeros((documents.p, 0))).words
-    return Paper(labels, held, n_held, words)
+        kept = [p for p in held[start : start + n_held[j]].tolist() if p in mine]
+        held[start : start + len(kept)], n_held[j] = number[kept], len(kept)
+    labels = number[labels]
+    words = count(documents, labels, prices.n, no_topics(documents.p)).words
+    return PaperState(labels, held, n_held, words)
 
 
-def one_pass(documents: Documents, state: Paper, charges: Charges, order: Array, cells: Array) -> Paper:
+def one_pass(documents: Documents, state: PaperState, goal: TopicGoal, order: Array, cells: Array) -> PaperState:
     """Cells, local clusters, centres: the whole pass."""
-    prices = Prices(documents, state.words, charges.pseudo)
-    return move_clusters(documents, move_cells(documents, state, charges, prices, order, cells), charges, prices)
+    prices = Prices(documents, state.words, goal.pseudo)
+    return move_clusters(documents, move_cells(documents, state, goal, prices, order, cells), goal, prices)
 
 
 def shuffled(documents: Documents, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -118,51 +119,44 @@ def shuffled(documents: Documents, rng: np.random.Generator) -> tuple[Array, Arr
     return rng.permutation(documents.n), inside
 
 
-def first_state(documents: Documents, seeds: Array) -> Paper:
+def first_state(documents: Documents, seeds: Array) -> PaperState:
     """Topics that are single documents, no document holding any; or one topic that holds all, without seeds."""
-    cells = documents.data.size
-    held, n_held = np.zeros(2 * cells, np.int32), np.zeros(documents.n, np.int64)
-    labels = np.full(cells, -1, np.int32)
     if seeds.size == 0:
-        labels[:], n_held[:] = 0, np.diff(documents.indptr) > 0
-        return Paper(labels, held, n_held, documents.word_totals[None])
-    words = np.zeros((seeds.size, documents.p))
+        return one_topic_state(documents)
+    cells, words = documents.data.size, np.zeros((seeds.size, documents.p))
     for p, j in enumerate(seeds):
         cells_of = slice(documents.indptr[j], documents.indptr[j + 1])
         words[p, documents.indices[cells_of]] = documents.data[cells_of]
-    return Paper(labels, held, n_held, words)
+    labels, held = np.full(cells, -1, np.int32), np.zeros(2 * cells, np.int32)
+    return PaperState(labels, held, np.zeros(documents.n, np.int64), words)
 
 
-def fit_paper(
-    documents: Documents,
-    seeds: Array,
-    charges: Charges,
-    rng: np.random.Generator,
-    budget: Budget,
-    tol: float,
-    max_iter: int,
-) -> Fitted:
+def one_topic_state(documents: Documents) -> PaperState:
+    """One topic that every document holds."""
+    cells, n_held = documents.data.size, (np.diff(documents.indptr) > 0).astype(np.int64)
+    labels, held = np.zeros(cells, np.int32), np.zeros(2 * cells, np.int32)
+    return PaperState(labels, held, n_held, documents.word_totals[None])
+
+
+def paper_topics(documents: Documents, goal: TopicGoal, budget: Budget, rng: np.random.Generator) -> FoundTopics:
     """Passes until nothing (at most ``tol`` of the cells) changes; topics by falling weight."""
-    no_base = np.zeros((documents.p, 0))
+    seeds = seed_documents(documents, goal, budget, rng)
 
-    def step(state: Paper) -> tuple[Paper, Info]:
-        new = one_pass(documents, state, charges, *shuffled(documents, rng))
-        value = objective(documents, count(documents, new.labels, len(new.words), no_base), charges)
+    def step(state: PaperState) -> tuple[PaperState, Info]:
+        new = one_pass(documents, state, goal, *shuffled(documents, rng))
+        value = labelled(documents, new.labels, len(new.words), goal).objective
         changed = float((new.labels != state.labels).mean())
         return new, Info(value, abs(value), changed, 0, len(new.words))
 
-    start = first_state(documents, seeds)
-    budget.best = None
-    trace: list[float] = []
-    try:
-        outcome = run(step, start, budget, phase="paper", tol=tol, max_iter=max_iter)
-        state, trace, converged = outcome.state, outcome.trace, outcome.converged
-    except KeyboardInterrupt:
-        budget.interrupted, state, converged = True, budget.best, False
-    if state is None or state.labels.min() < 0:  # stopped before the first pass was over
-        state, trace = first_state(documents, np.zeros(0, int)), []
-    order = np.argsort(-state.words.sum(axis=1), kind="stable")
-    labels = np.argsort(order)[state.labels].astype(np.int32)
-    counts: Counts = count(documents, labels, len(order), no_base)
-    trace = trace or [objective(documents, counts, charges)]
-    return Fitted(counts.words, labels, counts, trace, [], max(1, len(trace)), converged)
+    start = attempt(lambda: first_state(documents, seeds), lambda: one_topic_state(documents), budget)
+    outcome = run(step, start, budget, phase="paper", tol=goal.tol, max_iter=goal.max_iter)
+
+    def finish() -> Labelled:
+        # stopped before the first pass was over: no cell has a topic yet
+        state = outcome.state if outcome.trace else one_topic_state(documents)
+        order = np.argsort(-state.words.sum(axis=1), kind="stable")
+        return labelled(documents, np.argsort(order)[state.labels].astype(np.int32), len(order), goal)
+
+    labels, counts, value = attempt(finish, finish, budget)
+    trace = outcome.trace or [value]
+    return FoundTopics(counts.words, labels, counts, trace, [], len(trace), outcome.converged)

@@ -6,18 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
+from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.rows import Documents
-
-#: Tokens beyond which a part of the documents is looked at first.
-ENOUGH = 150_000
-#: Tokens that are looked at in all.
-MOST = 3_000_000
-#: Times the tokens are dealt at random, and steps of the power iteration for each.
-DEALS, STEPS = 6, 12
-#: The corpus must stand out from the deals by this many of their standard deviations, and by this factor.
-SIGMAS, FACTOR = 4.0, 1.02
-#: Tokens added to the size of every word and document before residuals are standardised.
-HELD_BACK = 10.0
 
 
 class Structure(NamedTuple):
@@ -36,8 +26,8 @@ def look_for_structure(documents: Documents, rng: np.random.Generator) -> Struct
     """
     order = np.argsort(documents.hash(), kind="stable")
     order = order[documents.length[order] > 0]
-    some = order[np.cumsum(documents.length[order]) <= ENOUGH]
-    X = sp.csr_matrix((documents.data, documents.indices, documents.indptr), shape=(documents.n, documents.p))
+    some = order[np.cumsum(documents.length[order]) <= TOPICS.look_first]
+    X = documents.table
     if 2 <= some.size < order.size:
         part = _compare(X[some], rng)
         if part.found:
@@ -47,8 +37,8 @@ def look_for_structure(documents: Documents, rng: np.random.Generator) -> Struct
 
 def _compare(X: sp.csr_matrix, rng: np.random.Generator) -> Structure:
     whole = np.maximum(np.rint(X.data), 1).astype(np.int64)
-    if whole.sum() > MOST:  # a share of the tokens: they are dealt one by one
-        X = sp.csr_matrix((rng.binomial(whole, MOST / whole.sum()), X.indices, X.indptr), shape=X.shape)
+    if whole.sum() > TOPICS.look_most:  # a share of the tokens: they are dealt one by one
+        X = sp.csr_matrix((rng.binomial(whole, TOPICS.look_most / whole.sum()), X.indices, X.indptr), shape=X.shape)
         X.eliminate_zeros()
         X = X[np.diff(X.indptr) > 0]
         whole = X.data
@@ -57,8 +47,8 @@ def _compare(X: sp.csr_matrix, rng: np.random.Generator) -> Structure:
     owner = np.repeat(np.arange(X.shape[0]), length)
     start = rng.standard_normal(X.shape[1])
     mine = _strength(sp.csr_matrix((whole, X.indices, X.indptr), shape=X.shape), start)
-    dealt = np.array([_strength(_table(owner, rng.permutation(words), X.shape), start) for _ in range(DEALS)])
-    bar = max(FACTOR * dealt.max(), dealt.mean() + SIGMAS * dealt.std(ddof=1))
+    dealt = np.array([_strength(_table(owner, rng.permutation(words), X.shape), start) for _ in range(TOPICS.deals)])
+    bar = max(TOPICS.stand_out_factor * dealt.max(), dealt.mean() + TOPICS.stand_out_sigmas * dealt.std(ddof=1))
     return Structure(mine, float(dealt.mean()), bool(mine > bar))
 
 
@@ -72,9 +62,10 @@ def _strength(X: sp.csr_matrix, start: Array) -> float:
     total = rows.sum()
     mean = columns / total
     # a rare word or a short document has a large residual by chance alone: both are held back
-    down, across = 1.0 / np.sqrt(rows + HELD_BACK), np.sqrt(total / (columns + HELD_BACK)) * (columns > 0)
+    down = 1.0 / np.sqrt(rows + TOPICS.held_back)
+    across = np.sqrt(total / (columns + TOPICS.held_back)) * (columns > 0)
     vector, value = start * (columns > 0), 0.0
-    for _ in range(STEPS):
+    for _ in range(TOPICS.power_steps):
         norm = np.linalg.norm(vector)
         if norm == 0:
             return 0.0

@@ -5,12 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.loop import Budget, Info, ObjectiveRose
+from kfree.inference.loop import Budget, Info, run
+from kfree.inference.topics.topic_goal import SoftPass, TopicGoal
+from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.kernels import kernels
 from kfree.rows import Documents
-
-#: Columns of the states are padded with zeros to a multiple of this, as the kernels want them.
-LANES = 16
 
 
 class Soft(NamedTuple):
@@ -21,42 +20,32 @@ class Soft(NamedTuple):
     G: int  # topics
 
 
-class Prior(NamedTuple):
-    """What the soft stage adds to counts."""
+class Annealed(NamedTuple):
+    """Soft counts, and the passes that made them."""
 
-    pseudo: Array  # (V,) pseudo-counts of the words in every topic, eta * mu0
-    concentration: float  # a: pseudo-tokens of a document, spread evenly over the topics
-    mix: float  # weight of the mixing cost
-    base: Array  # (V, K) counts of documents seen before, of the first K topics; (V, 0) for none
-
-
-class Step(NamedTuple):
-    """What a reader wants to know of one soft pass."""
-
-    beta: float
-    n_topics: int
-    free_energy: float  # at the topics and shares the pass started from
+    soft: Soft
+    trace: list[SoftPass]
 
 
 def width_of(G: int) -> int:
     """Columns of a state of G topics."""
-    return -(-G // LANES) * LANES
+    return -(-G // TOPICS.lanes) * TOPICS.lanes
 
 
-def topic_counts(soft: Soft, prior: Prior) -> Array:
+def topic_counts(soft: Soft, goal: TopicGoal) -> Array:
     """Counts of words in topics, those seen before included, (V, G) float64."""
     counts = soft.words[:, : soft.G].astype(np.float64)
-    counts[:, : prior.base.shape[1]] += prior.base
+    counts[:, : goal.n_known] += goal.known
     return counts
 
 
-def soft_pass(documents: Documents, soft: Soft, prior: Prior, beta: float) -> tuple[Soft, float]:
+def soft_pass(documents: Documents, soft: Soft, goal: TopicGoal, beta: float) -> tuple[Soft, float]:
     """One pass: topics and shares from the counts, then counts from topics and shares.
 
     Returns the new counts, and the free energy F_beta of the old ones: over passes with the same beta it never rises.
     """
     G, width, weights = soft.G, soft.words.shape[1], documents.weights
-    topics, topic_part = topic_powers(documents, soft, prior, beta)
+    topics, topic_part = topic_powers(documents, soft, goal, beta)
     share, total = np.empty_like(soft.documents), np.zeros_like(soft.documents)
     ratios: list[Array] = [np.empty(block.data.size, np.float32) for block in documents.blocks]
     share_part = np.empty(documents.n)
@@ -64,7 +53,7 @@ def soft_pass(documents: Documents, soft: Soft, prior: Prior, beta: float) -> tu
     def of_block(b: int) -> float:
         block = documents.blocks[b]
         rows, ratio = block.documents, ratios[b]
-        _share_powers(soft, rows, prior, beta, share, share_part)
+        _share_powers(soft, rows, goal, beta, share, share_part)
         kernels().soft_documents(block.data, block.rows, block.indptr, topics, share, ratio, total)
         total[rows] *= share[rows]
         tokens = block.data * weights[block.rows] if documents.weight.size else block.data
@@ -83,17 +72,16 @@ def soft_pass(documents: Documents, soft: Soft, prior: Prior, beta: float) -> tu
             kernels().soft_words(ratio, block.rows, block.indptr, span.start, span.stop, share, words)
         words[span] *= topics[span]
 
-    for _ in documents.each(of_words, documents.word_spans, work):
-        pass
+    documents.do(of_words, documents.word_spans, work)
     # shares are normalised here: their kernel does without
-    size = np.log(prior.mix * documents.length + prior.concentration)
-    mixing = prior.mix * documents.length * size
-    shares = (prior.concentration / G) * (share_part - G * size)
+    size = np.log(goal.soft_mix * documents.length + TOPICS.concentration)
+    mixing = goal.soft_mix * documents.length * size
+    shares = (TOPICS.concentration / G) * (share_part - G * size)
     free_energy = float((weights * (mixing - shares)).sum()) - likelihood / beta - topic_part
     return Soft(total, words, G), free_energy
 
 
-def word_mass(documents: Documents, soft: Soft, prior: Prior) -> Array:
+def word_mass(documents: Documents, soft: Soft, goal: TopicGoal) -> Array:
     """Tokens and pseudo-tokens of each topic, (G,)."""
 
     def of_words(span: slice) -> Array:
@@ -101,32 +89,31 @@ def word_mass(documents: Documents, soft: Soft, prior: Prior) -> Array:
         kernels().add_columns(soft.words, span.start, span.stop, total)
         return total
 
-    mass = sum(documents.each(of_words, documents.word_spans, soft.words.size)) + prior.pseudo.sum()
-    mass[: prior.base.shape[1]] += prior.base.sum(axis=0)
+    mass = sum(documents.each(of_words, documents.word_spans, soft.words.size)) + goal.pseudo.sum()
+    mass[: goal.n_known] += goal.known.sum(axis=0)
     return mass
 
 
-def topic_powers(documents: Documents, soft: Soft, prior: Prior, beta: float) -> tuple[Array, float]:
+def topic_powers(documents: Documents, soft: Soft, goal: TopicGoal, beta: float) -> tuple[Array, float]:
     """mu^beta (V, width) float32, and sum of e log mu."""
-    K, counts, topics = prior.base.shape[1], soft.words, np.empty_like(soft.words)
+    K, counts, topics = goal.n_known, soft.words, np.empty_like(soft.words)
     if K:
         counts = counts.copy()
-        counts[:, :K] += prior.base
-    scale, logs = _padded(1.0 / word_mass(documents, soft, prior), counts), np.empty(documents.p)
-    own, power = prior.pseudo.astype(np.float32), None if beta == 1.0 else np.float32(beta)
+        counts[:, :K] += goal.known
+    scale, logs = _padded(1.0 / word_mass(documents, soft, goal), counts), np.empty(documents.p)
+    own, power = goal.pseudo.astype(np.float32), None if beta == 1.0 else np.float32(beta)
 
     def of_words(span: slice) -> None:
         kernels().raise_rows(counts, span.start, span.stop, scale, own, scale, power, topics, logs)
 
-    for _ in documents.each(of_words, documents.word_spans, 10 * counts.size):
-        pass
-    return topics, float(prior.pseudo @ logs)
+    documents.do(of_words, documents.word_spans, 10 * counts.size)
+    return topics, float(goal.pseudo @ logs)
 
 
-def _share_powers(soft: Soft, rows: slice, prior: Prior, beta: float, share: Array, logs: Array) -> None:
+def _share_powers(soft: Soft, rows: slice, goal: TopicGoal, beta: float, share: Array, logs: Array) -> None:
     """Fill theta^(beta mix), not normalised, and the sums of log theta, of some documents."""
-    factor, column = (np.full(soft.G, value) for value in (prior.mix, prior.concentration / soft.G))
-    own, power = np.ones(share.shape[0], np.float32), beta * prior.mix
+    factor, column = (np.full(soft.G, value) for value in (goal.soft_mix, TOPICS.concentration / soft.G))
+    own, power = np.ones(share.shape[0], np.float32), beta * goal.soft_mix
     factor, column = _padded(factor, share), _padded(column, share)
     exponent = None if power == 1.0 else np.float32(power)
     kernels().raise_rows(soft.documents, rows.start, rows.stop, factor, own, column, exponent, share, logs)
@@ -139,34 +126,28 @@ def _padded(values: Array, table: Array) -> Array:
     return row
 
 
-def shares_and_topics(documents: Documents, soft: Soft, prior: Prior) -> tuple[Array, Array]:
+def shares_and_topics(documents: Documents, soft: Soft, goal: TopicGoal) -> tuple[Array, Array]:
     """theta and mu at beta = 1 as the kernels want them, (D, width) and (V, width)."""
-    topics, _ = topic_powers(documents, soft, prior, 1.0)
+    topics, _ = topic_powers(documents, soft, goal, 1.0)
     share = np.empty_like(soft.documents)
-    _share_powers(soft, slice(0, documents.n), prior, 1.0, share, np.empty(documents.n))
+    _share_powers(soft, slice(0, documents.n), goal, 1.0, share, np.empty(documents.n))
     return share, topics
 
 
 def anneal(
-    documents: Documents, soft: Soft, prior: Prior, betas: Array, budget: Budget, phase: str, trace: list[Step]
-) -> Soft:
-    """Passes at the given temperatures; a rise of the free energy between two at the same one is an error."""
-    last: Step | None = None
+    documents: Documents, start: Annealed, goal: TopicGoal, betas: Array, budget: Budget, phase: str
+) -> Annealed:
+    """Passes at the given inverse temperatures; between two at the same one the free energy must not rise."""
     # counts are in single precision, and the free energy is a difference of terms of about this size
-    tokens = documents.total + soft.G * prior.pseudo.sum()
-    rounding = 2e-6 * tokens * np.log(tokens + 2.0)
-    for count, beta in enumerate(betas, 1):
-        if budget.spent:
-            break
-        new, free_energy = soft_pass(documents, soft, prior, float(beta))
-        step = Step(float(beta), soft.G, free_energy)
-        if last is not None and last.beta == beta and free_energy > last.free_energy + rounding:
-            raise ObjectiveRose(
-                f"The free energy rose from {last.free_energy!r} to {free_energy!r} in soft pass {count} of {phase}. "
-                "This is a bug in kfree; please report it with the data."
-            )
-        soft, last = new, step
-        budget.best = soft
-        trace.append(step)
-        budget.tell(phase, count, Info(free_energy, abs(free_energy), 0.0, 0, soft.G))
-    return soft
+    tokens = documents.total + start.soft.G * goal.pseudo.sum()
+    scale, before = TOPICS.single * tokens * np.log(tokens + 2.0), len(start.trace)
+
+    def step(state: Annealed) -> tuple[Annealed, Info]:
+        beta, made = float(betas[len(state.trace) - before]), state.trace[before:]
+        soft, free_energy = soft_pass(documents, state.soft, goal, beta)
+        anew = bool(made) and made[-1].beta != beta
+        trace = [*state.trace, SoftPass(beta, soft.G, free_energy)]
+        # all passes are wanted: none says that nothing changes any more
+        return Annealed(soft, trace), Info(free_energy, scale, 1.0, 0, soft.G, anew=anew)
+
+    return run(step, start, budget, phase=phase, tol=0.0, max_iter=len(betas)).state

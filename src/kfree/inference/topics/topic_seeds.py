@@ -1,98 +1,144 @@
 """First topics: documents far from those already chosen."""
 
+from typing import NamedTuple
+
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import xlogy
 
 from kfree.families import Array
+from kfree.inference.loop import Budget, attempt, repeat
 from kfree.inference.topics.soft_topics import Soft, width_of
+from kfree.inference.topics.topic_goal import TopicGoal, word_shares
+from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.kernels import kernels
 from kfree.rows import Documents
 
-#: Share of the document in its seed topic; the rest is the mean of the corpus.
-SHARE = 0.05
-CANDIDATES = 6
-#: Candidates that the kernel takes at a time.
-MOST = 8
+
+class SeedsSoFar(NamedTuple):
+    """Documents chosen, and how far the others are from them."""
+
+    chosen: list[int]
+    nearest: Array  # (D,) KL divergence from the nearest seed or known topic, inf as long as there is none
+    reach: Array  # (D,) the same, but as long as there is none from the mean of the corpus
 
 
-def background(documents: Documents) -> Array:
-    """Word probabilities of the whole corpus, none of them zero."""
-    counts = documents.word_totals + 0.5
+def usual_number(documents: Documents) -> int:
+    """How many topics to start from: more than there will be."""
+    most = max(TOPICS.start_least, int(documents.weights.sum()) // TOPICS.start_documents)
+    wanted = int(np.clip(round(TOPICS.start_rate * np.sqrt(documents.total)), TOPICS.start_least, most))
+    return min(wanted, int((documents.weights > 0).sum()))
+
+
+def background(totals: Array) -> Array:
+    """Word probabilities of a corpus with these totals (V,), none of them zero."""
+    counts = totals + TOPICS.unseen
     return counts / counts.sum()
 
 
-def choose_seeds(documents: Documents, G: int, rng: np.random.Generator, known: Array | None = None) -> Array:
-    """Documents whose seed topics are far from each other, one by one, each the best of some draws.
+def first_topics(documents: Documents, goal: TopicGoal, budget: Budget, rng: np.random.Generator) -> Soft:
+    """The known topics and seeds after them; without either, one topic."""
+    chosen = seed_documents(documents, goal, budget, rng)
 
-    ``known`` (V, K) are the means of topics that are there already, to stay far from.
+    def make() -> Soft:
+        return seeded(documents, chosen, goal) if chosen.size or goal.n_known else one_topic(documents)
+
+    return attempt(make, make, budget)
+
+
+def seed_documents(documents: Documents, goal: TopicGoal, budget: Budget, rng: np.random.Generator) -> Array:
+    """Documents to start from: none for one topic, those chosen so far if the user interrupts."""
+    none, alone = np.zeros(0, int), goal.n_known == 0 and goal.n_seeds == 1
+    if budget.interrupted or alone or goal.n_seeds == 0:
+        return none
+    return attempt(lambda: choose_seeds(documents, goal, budget, rng), lambda: none, budget)
+
+
+def choose_seeds(documents: Documents, goal: TopicGoal, budget: Budget, rng: np.random.Generator) -> Array:
+    """Documents whose seed topics are far from each other and the known ones, one by one, each the best of some draws.
 
     A draw's probability is n_j KL(x_j || nearest seed); the best is the one that leaves least of it in all. Documents
     are drawn in the order of their content, so that the order of the rows does not matter, and equal ones are adjacent.
     """
-    mean, data, indices = background(documents), documents.data, documents.indices
-    mass = documents.length * documents.weights
-    length = np.maximum(documents.length, 1.0)
-    terms = xlogy(data, data / length[documents.owner]) - data * np.log((1 - SHARE) * mean[indices])
-    alone = np.bincount(documents.owner, weights=terms, minlength=documents.n) / length
-    nearest = np.full(documents.n, np.inf) if known is None else _nearest_known(documents, known)
-    order = np.argsort(documents.hash(), kind="stable")
-    chosen: list[int] = []
-    reach = alone if known is None else nearest
-    while len(chosen) < G:
-        chance = mass * np.maximum(reach, 0.0)
-        chance[chosen] = 0.0
-        if not chance.sum() > 0:
-            chance = np.where(mass > 0, 1.0, 0.0)
-            chance[chosen] = 0.0
-        ladder = np.cumsum(chance[order])
-        drawn = order[
-            np.searchsorted(ladder, rng.random(CANDIDATES) * ladder[-1], side="right").clip(max=len(order) - 1)
-        ]
-        candidates = np.unique(drawn)
-        distance = alone - _gains(documents, candidates, mean) / length
-        left = np.minimum(nearest, distance)
+    mean, length = background(documents.word_totals), np.maximum(documents.length, 1.0)
+    mass, order = documents.length * documents.weights, np.argsort(documents.hash(), kind="stable")
+    alone = _from_mean(documents, mean)
+
+    def add(state: SeedsSoFar) -> tuple[SeedsSoFar, bool]:
+        candidates = _draw(mass, state, order, rng)
+        left = np.minimum(state.nearest, alone - _gains(documents, candidates, mean) / length)
         best = int(np.argmin((mass * np.maximum(left, 0.0)).sum(axis=1)))
-        chosen.append(int(candidates[best]))
-        nearest = reach = left[best]
-    return np.array(chosen)
+        return SeedsSoFar([*state.chosen, int(candidates[best])], left[best], left[best]), False
+
+    start = SeedsSoFar([], np.full(documents.n, np.inf), alone)
+    if goal.n_known:
+        nearest = _from_known(documents, np.ascontiguousarray(word_shares(goal.known.T, goal.pseudo).T))
+        start = SeedsSoFar([], nearest, nearest)
+    # a search that has no time left still starts from all of them
+    end, _ = repeat(add, start, budget, most=goal.n_seeds, always=goal.n_seeds)
+    return np.array(end.chosen, dtype=int)
 
 
-def _nearest_known(documents: Documents, known: Array) -> Array:
-    """KL divergence of the documents from the nearest of some topics."""
+def _draw(mass: Array, state: SeedsSoFar, order: Array, rng: np.random.Generator) -> Array:
+    """Candidates for the next seed."""
+    chance = mass * np.maximum(state.reach, 0.0)
+    chance[state.chosen] = 0.0
+    if not chance.sum() > 0:
+        chance = np.where(mass > 0, 1.0, 0.0)
+        chance[state.chosen] = 0.0
+    ladder = np.cumsum(chance[order])
+    places = np.searchsorted(ladder, rng.random(TOPICS.seed_draws) * ladder[-1], side="right")
+    return np.unique(order[places.clip(max=len(order) - 1)])
+
+
+def _from_mean(documents: Documents, mean: Array) -> Array:
+    """KL divergence of the documents from seed topics that share no word with them."""
+    data, length = documents.data, np.maximum(documents.length, 1.0)
+    away = data * np.log((1 - TOPICS.seed_share) * mean[documents.indices])
+    terms = xlogy(data, data / length[documents.owner]) - away
+    return np.bincount(documents.owner, weights=terms, minlength=documents.n) / length
+
+
+def _from_known(documents: Documents, known: Array) -> Array:
+    """KL divergence of the documents from the nearest of some topics, whose means are ``known`` (V, K)."""
     data, length = documents.data, np.maximum(documents.length, 1.0)
     own = np.bincount(documents.owner, weights=xlogy(data, data / length[documents.owner]), minlength=documents.n)
-    X = sp.csr_matrix((data, documents.indices, documents.indptr), shape=(documents.n, documents.p))
-    return (own - (X @ np.log(known)).max(axis=1)) / length
+    return (own - (documents.table @ np.log(known)).max(axis=1)) / length
 
 
 def _gains(documents: Documents, candidates: Array, mean: Array) -> Array:
-    """sum_w n_jw log(seed_w / ((1 - SHARE) mean_w)) for every document and candidate, (C, D)."""
-    data, indices, indptr = documents.cells
-    values, gain = np.zeros((documents.p, MOST), np.float32), np.empty((documents.n, MOST), np.float32)
+    """sum_w n_jw log(seed_w / ((1 - share) mean_w)) for every document and candidate, (C, D)."""
+    (data, indices, indptr), share = documents.cells, TOPICS.seed_share
+    values, gain = (np.zeros((n, TOPICS.seed_columns), np.float32) for n in (documents.p, documents.n))
     for c, j in enumerate(candidates):
         part = slice(indptr[j], indptr[j + 1])
         words, x = indices[part], data[part] / documents.length[j]
-        values[words, c] = np.log1p(SHARE * x / ((1 - SHARE) * mean[words]))
+        values[words, c] = np.log1p(share * x / ((1 - share) * mean[words]))
 
     def of_span(span: slice) -> None:
         kernels().gain_of_seeds(*documents.cells, span.start, span.stop, values, gain)
 
-    for _ in documents.each(of_span, documents.document_spans, 4.0 * data.size):
-        pass
+    documents.do(of_span, documents.document_spans, 4.0 * data.size)
     return gain[:, : len(candidates)].T.astype(np.float64)
 
 
-def seeded(documents: Documents, seeds: Array, eta: float, known: int = 0) -> Soft:
-    """Counts that make the seeds the topics, after ``known`` ones: equal shares everywhere, words as in the seeds."""
-    G, mean = known + len(seeds), background(documents)
+def seeded(documents: Documents, seeds: Array, goal: TopicGoal) -> Soft:
+    """Counts that make the seeds the topics, after the known ones: equal shares everywhere, words as in the seeds."""
+    known, share, mean = goal.n_known, TOPICS.seed_share, background(documents.word_totals)
+    G = known + len(seeds)
     words = np.zeros((documents.p, width_of(G)), np.float32)
     # heavy enough that pseudo-counts hardly move the seeds
-    mass = max(documents.total / G, 100.0 * eta)
-    words[:, known:G] = (mass * (1 - SHARE) * mean)[:, None]
+    mass = max(documents.total / G, TOPICS.seed_mass * goal.smoothing)
+    words[:, known:G] = (mass * (1 - share) * mean)[:, None]
     for g, j in enumerate(seeds, known):
         part = slice(documents.indptr[j], documents.indptr[j + 1])
-        words[documents.indices[part], g] += mass * SHARE * documents.data[part] / documents.length[j]
+        words[documents.indices[part], g] += mass * share * documents.data[part] / documents.length[j]
     shares = np.zeros((documents.n, width_of(G)), np.float32)
     shares[:, :G] = (documents.length / G)[:, None]
     return Soft(shares, words, G)
+
+
+def one_topic(documents: Documents) -> Soft:
+    """All tokens in one topic."""
+    shares, words = (np.zeros((n, width_of(1)), np.float32) for n in (documents.n, documents.p))
+    shares[:, 0], words[:, 0] = documents.length, documents.word_totals
+    return Soft(shares, words, 1)
