@@ -240,6 +240,16 @@ def test_batches_keep_the_numbers_of_topics_and_add_those_that_are_new():
     assert_allclose(model.lam_global_, 5 * np.sqrt(X.sum() + other.sum()))
 
 
+def test_the_free_energy_of_later_batches_has_the_counts_of_earlier_ones():
+    X, _, _ = planted(D=700, V=1000, K=15, spread=0.3)
+    model = HDPTopics(lam_global=300.0, n_topics_init=40, random_state=2).partial_fit(X[:500])
+    model.set_params(lam_global="auto").partial_fit(X[500:])
+    beta, n_topics, energy = model.soft_trace_.T
+    same = (np.diff(beta) == 0) & (np.diff(n_topics) == 0)
+    assert same.sum() >= 3
+    assert (np.diff(energy)[same] <= 2e-6 * np.abs(energy[1:][same])).all()
+
+
 def test_a_given_number_of_topics_holds_for_batches(corpus):
     X = corpus[0]
     model = HDPTopics(n_topics=4).partial_fit(X[:120])

@@ -52,13 +52,15 @@ def slow_soft_pass(table, weight, soft, goal, beta):
     G, a, e = soft.G, TOPICS.concentration, goal.pseudo
     theta = goal.mix * soft.documents[:, :G].astype(float) + a / G
     theta /= theta.sum(axis=1, keepdims=True)
-    mu = soft.words[:, :G].astype(float) + e[:, None]
+    counts = np.zeros((len(e), G)) + e[:, None]
+    counts[:, : goal.n_known] += goal.known
+    mu = soft.words[:, :G].astype(float) + counts
     mu /= mu.sum(axis=0)
     q = (mu[None] * theta[:, None] ** goal.mix) ** beta
     q /= q.sum(axis=2, keepdims=True)
     inner = -np.log(mu)[None] - goal.mix * np.log(theta)[:, None] + np.log(q) / beta
     energy = (weight[:, None, None] * table[:, :, None] * q * inner).sum()
-    energy -= (weight[:, None] * a / G * np.log(theta)).sum() + (e[:, None] * np.log(mu)).sum()
+    energy -= (weight[:, None] * a / G * np.log(theta)).sum() + (counts * np.log(mu)).sum()
     tokens = table[:, :, None] * q
     return energy, tokens.sum(axis=1), (weight[:, None, None] * tokens).sum(axis=0)
 
@@ -68,7 +70,8 @@ def test_a_soft_pass_is_the_formula_and_the_free_energy_never_rises(seed, beta, 
     rng = np.random.default_rng(seed)
     documents = random_documents(rng, weighted=weighted)
     soft = random_soft(rng, documents, int(rng.integers(1, 20)))
-    goal = goal_of(documents, pseudo=rng.random(documents.p) + 0.05, mix=mix)
+    known = rng.gamma(1.0, 5.0, (documents.p, rng.integers(0, soft.G + 1)))
+    goal = goal_of(documents, pseudo=rng.random(documents.p) + 0.05, mix=mix, known=known)
     last = np.inf
     for _ in range(6):
         new, energy = soft_pass(documents, soft, goal, beta)

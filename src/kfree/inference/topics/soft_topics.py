@@ -77,6 +77,7 @@ def soft_pass(documents: Documents, soft: Soft, goal: TopicGoal, beta: float) ->
     size = np.log(goal.soft_mix * documents.length + TOPICS.concentration)
     mixing = goal.soft_mix * documents.length * size
     shares = (TOPICS.concentration / G) * (share_part - G * size)
+    topic_part += _known_part(documents, topics, goal, beta)
     free_energy = float((weights * (mixing - shares)).sum()) - likelihood / beta - topic_part
     return Soft(total, words, G), free_energy
 
@@ -110,6 +111,16 @@ def topic_powers(documents: Documents, soft: Soft, goal: TopicGoal, beta: float)
     return topics, float(goal.pseudo @ logs)
 
 
+def _known_part(documents: Documents, topics: Array, goal: TopicGoal, beta: float) -> float:
+    """Sum of the known counts times log mu; ``topics`` are mu^beta."""
+    K = goal.n_known
+
+    def of_words(span: slice) -> float:
+        return float((goal.known[span] * np.log(topics[span, :K])).sum())
+
+    return sum(documents.each(of_words, documents.word_spans, 10.0 * goal.known.size)) / beta if K else 0.0
+
+
 def _share_powers(soft: Soft, rows: slice, goal: TopicGoal, beta: float, share: Array, logs: Array) -> None:
     """Fill theta^(beta mix), not normalised, and the sums of log theta, of some documents."""
     factor, column = (np.full(soft.G, value) for value in (goal.soft_mix, TOPICS.concentration / soft.G))
@@ -139,7 +150,7 @@ def anneal(
 ) -> Annealed:
     """Passes at the given inverse temperatures; between two at the same one the free energy must not rise."""
     # counts are in single precision, and the free energy is a difference of terms of about this size
-    tokens = documents.total + start.soft.G * goal.pseudo.sum()
+    tokens = documents.total + start.soft.G * goal.pseudo.sum() + goal.known.sum()
     scale, before = TOPICS.single * tokens * np.log(tokens + 2.0), len(start.trace)
 
     def step(state: Annealed) -> tuple[Annealed, Info]:
