@@ -11,10 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._sklearn import check_table
-from kfree.inference.loop import Budget, Info
+from kfree.inference.loop import Budget, Info, attempt
 from kfree.inference.topics.coherence import npmi, rank_words
-from kfree.inference.topics.randomness_test import Structure
-from kfree.inference.topics.topic_goal import FoundTopics, word_shares
+from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal, word_shares
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_seeds import background
 from kfree.models.checks import check_choice, check_number, check_verbose
@@ -198,8 +197,8 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         penalties = Penalties.of(self, documents, self.smoothing)
         goal, budget = first_goal(self, documents, penalties), Budget(self.max_time, self._reporter())
         with set_span_threads():
-            found, structure = find_topics(documents, goal, self.search, budget, self._rng())
-            self._publish(X, found, penalties, goal.lam_local, structure)
+            found = find_topics(documents, goal, self.search, budget, self._rng())
+            self._publish(X, found, penalties, goal, budget)
         self._warn(budget)
         return self
 
@@ -236,7 +235,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         goal, budget = next_goal(self, documents, penalties, counts), Budget(self.max_time, self._reporter())
         with set_span_threads():
             found = follow_topics(documents, goal, budget, self._rng())
-            self._publish(X, found, penalties, goal.lam_local, None)
+            self._publish(X, found, penalties, goal, budget)
         self._warn(budget)
         return self
 
@@ -360,25 +359,29 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _publish(
-        self, X: sp.csr_matrix, found: FoundTopics, penalties: Penalties, prices: Any, structure: Structure | None
+        self, X: sp.csr_matrix, found: FoundTopics, penalties: Penalties, goal: TopicGoal, budget: Budget
     ) -> None:
-        """Write every fitted attribute, once, when all are there; ``prices`` are those of a topic in each document."""
+        """Write every fitted attribute, once, when all are there."""
         soft = self.components == "soft" and self.search != "paper"
         words = found.soft_counts if soft else found.counts.words
-        components = word_shares(words, penalties.smoothing / X.shape[1])
-        model = TopicModel(np.ascontiguousarray(components.T), penalties)
-        doc_topic, corpus = sp.csr_matrix(found.counts.documents.T), background(words.sum(axis=0))
-        company = presence(X, rank_words(components, TOPICS.remembered))
+
+        def prepare() -> tuple[Any, ...]:
+            components = word_shares(words, goal.pseudo)
+            model = TopicModel(np.ascontiguousarray(components.T), penalties)
+            company = presence(X, rank_words(components, TOPICS.remembered))
+            return components, model, sp.csr_matrix(found.counts.documents.T), background(words.sum(axis=0)), company
+
+        components, model, doc_topic, corpus, company = attempt(prepare, prepare, budget)
         self.components_, self.topic_word_counts_, self._topics = components, words, model
+        self._background, self._presence = corpus, company
         self.n_topics_ = self.n_components_ = len(words)
         self.labels_, self.doc_topic_ = found.labels, doc_topic
         self.objective_trace_, self.objective_ = np.array(found.trace), float(found.trace[-1])
         self.soft_trace_ = np.array(found.soft_trace, dtype=np.float64).reshape(-1, 3)
-        self.structure_ = structure
-        self.lam_local_ = prices if penalties.lam_local.per_log else penalties.lam_local.flat
+        self.structure_ = found.structure
+        self.lam_local_ = goal.lam_local if penalties.lam_local.per_log else penalties.lam_local.flat
         self.lam_global_, self.smoothing_ = penalties.lam_global, penalties.smoothing
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
-        self._background, self._presence = corpus, company
 
     def _names(self, vocabulary: Any):
         """Names of the words, or None."""

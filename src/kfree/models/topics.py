@@ -171,37 +171,44 @@ def _goal(model: Any, documents: Documents, penalties: Penalties, known: Array, 
     )
 
 
-def find_structure(documents: Documents, budget: Budget, rng: np.random.Generator) -> Structure | None:
-    """Whether there is anything to find; None if the user interrupts."""
-    return attempt(lambda: look_for_structure(documents, rng), lambda: None, budget)
-
-
-def without_empty(found: FoundTopics, budget: Budget) -> FoundTopics:
+def without_empty(found: FoundTopics) -> FoundTopics:
     """A topic that no cell prefers is none."""
-
-    def drop() -> FoundTopics:
-        used = has_tokens(found.counts)
-        counts = TopicCounts(found.counts.words[used], found.counts.documents[used])
-        return found._replace(soft_counts=found.soft_counts[used], counts=counts, labels=compact(used)[found.labels])
-
-    return attempt(drop, drop, budget)
+    used = has_tokens(found.counts)
+    counts = TopicCounts(found.counts.words[used], found.counts.documents[used])
+    return found._replace(soft_counts=found.soft_counts[used], counts=counts, labels=compact(used)[found.labels])
 
 
 def find_topics(
     documents: Documents, goal: TopicGoal, search: str, budget: Budget, rng: np.random.Generator
-) -> tuple[FoundTopics, Structure | None]:
-    """A fit from the first topics on, and what was seen of structure, if that is for us to say."""
+) -> FoundTopics:
+    """A fit from the first topics on. Whether there is anything to find is for us to say unless the user has decided.
+
+    All of it once more if the user interrupts between two of its parts: there is no time then but for one topic.
+    """
+
+    def look() -> Structure | None:
+        return None if budget.interrupted else look_for_structure(documents, rng)
+
+    def find() -> FoundTopics:
+        ours = goal.n_topics is None and search == "anneal"
+        structure = attempt(look, lambda: None, budget) if ours else None
+        one = structure is not None and not structure.found
+        found = SEARCHES[search](documents, goal._replace(n_seeds=1) if one else goal, budget, rng)
+        return found._replace(structure=structure)
+
+    found = attempt(find, find, budget)
     if goal.n_topics is not None:
-        return SEARCHES[search](documents, goal, budget, rng), None
-    structure = find_structure(documents, budget, rng) if search == "anneal" else None
-    if structure is not None and not structure.found:
-        goal = goal._replace(n_seeds=1)
-    return without_empty(SEARCHES[search](documents, goal, budget, rng), budget), structure
+        return found
+    return attempt(lambda: without_empty(found), lambda: without_empty(found), budget)
 
 
 def follow_topics(documents: Documents, goal: TopicGoal, budget: Budget, rng: np.random.Generator) -> FoundTopics:
-    """A fit that goes on from known topics."""
-    return SEARCHES["anneal"](documents, goal, budget, rng)
+    """A fit that goes on from known topics; see ``find_topics`` for interrupts."""
+
+    def find() -> FoundTopics:
+        return SEARCHES["anneal"](documents, goal, budget, rng)
+
+    return attempt(find, find, budget)
 
 
 def presence(X: sp.csr_matrix, words: Array) -> sp.csc_matrix:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
+from kfree.inference.topics.randomness_test import Structure
 
 
 class TopicGoal(NamedTuple):
@@ -58,6 +59,7 @@ class FoundTopics(NamedTuple):
     soft_trace: list[SoftPass]
     n_iter: int
     converged: bool
+    structure: Structure | None = None  # how far the corpus is from one without topics; None if it was not asked
 
 
 def no_topics(p: int) -> Array:
@@ -65,7 +67,7 @@ def no_topics(p: int) -> Array:
     return np.zeros((p, 0))
 
 
-def word_shares(counts: Array, pseudo: Array | float) -> Array:
+def word_shares(counts: Array, pseudo: Array) -> Array:
     """Word probabilities of topics (K, V) from their counts, smoothed; rows sum to 1."""
     smoothed = counts + pseudo
     return smoothed / smoothed.sum(axis=1, keepdims=True)
