@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._sklearn import check_table
-from kfree.inference.loop import Budget, Info, attempt
+from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.coherence import npmi, rank_words
 from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal, word_shares
 from kfree.inference.topics.topic_numbers import TOPICS
@@ -22,12 +22,15 @@ from kfree.models.topics import (
     TopicModel,
     check_counts,
     check_parameters,
+    check_vocabulary,
+    describe_chance,
     find_topics,
     first_goal,
     follow_topics,
     make_documents,
     next_goal,
     presence,
+    report_pass,
 )
 from kfree.rows import set_span_threads
 
@@ -307,8 +310,9 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_choice("by", by, ("probability", "lift"))
         value = self.components_ if by == "probability" else self.components_ / self._background
         words = rank_words(value, min(n, self.n_features_in_))
-        names = self._names(vocabulary)
-        return words if names is None else names[words]
+        if vocabulary is not None:
+            return check_vocabulary(vocabulary, self.n_features_in_)[words]
+        return self.feature_names_in_[words] if hasattr(self, "feature_names_in_") else words
 
     def coherence(self, n=10, reference=None, *, per_topic=False):
         """NPMI of the first n words of the topics: from -1 (they never meet in a document) to 1.
@@ -383,39 +387,12 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.lam_global_, self.smoothing_ = penalties.lam_global, penalties.smoothing
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
 
-    def _names(self, vocabulary: Any):
-        """Names of the words, or None."""
-        if vocabulary is None:
-            return getattr(self, "feature_names_in_", None)
-        names = vocabulary.get_feature_names_out() if hasattr(vocabulary, "get_feature_names_out") else vocabulary
-        names = np.asarray(names, dtype=object)
-        if names.shape != (self.n_features_in_,):
-            raise ValueError(
-                f"vocabulary has shape {names.shape}, but the topics are over {self.n_features_in_} words. Pass one "
-                "name for each column of X."
-            )
-        return names
-
     def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            what = "objective" if phase in ("hard", "collapsed", "paper") else "free energy"
-            value = "" if phase == "close" else f", {what} {info.objective:.6g}"
-            print(f"[HDPTopics] {phase}, pass {count}: {info.n_clusters} topics{value}")
-
-        return report
+        return report_pass if check_verbose(self.verbose) else None
 
     def _warn(self, budget: Budget) -> None:
         if self.structure_ is not None and not self.structure_.found:
-            warnings.warn(
-                "No structure was found: the documents look like draws from one distribution of words "
-                f"(strength {self.structure_.strength:.3g}, by chance {self.structure_.chance:.3g}), so there is one "
-                "topic. Pass n_topics to have more.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warnings.warn(describe_chance(self.structure_), UserWarning, stacklevel=3)
         warn_unfinished(
             self, budget, f"Labels still change after max_iter={self.max_iter} hard passes (raise max_iter or tol)"
         )

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from kfree.families import Array
 from kfree.inference.labels import compact
-from kfree.inference.loop import Budget, attempt
+from kfree.inference.loop import Budget, Info, attempt
 from kfree.inference.topics.fold_in import completion, fold_in, split_tokens
 from kfree.inference.topics.hard_topics import count, has_tokens, solve
 from kfree.inference.topics.randomness_test import Structure, look_for_structure
@@ -103,6 +103,18 @@ def check_parameters(model: Any) -> None:
         check_number("max_time", model.max_time, least=0.0)
 
 
+def check_vocabulary(vocabulary: Any, p: int) -> Array:
+    """Names of the p words, given as they are or by a fitted vectorizer."""
+    names = vocabulary.get_feature_names_out() if hasattr(vocabulary, "get_feature_names_out") else vocabulary
+    names = np.asarray(names, dtype=object)
+    if names.shape != (p,):
+        raise ValueError(
+            f"vocabulary has shape {names.shape}, but the topics are over {p} words. Pass one name for each column of "
+            "X."
+        )
+    return names
+
+
 class LocalPrice(NamedTuple):
     """Price of a topic in a document of n tokens: ``flat + per_log log(n + 1)``."""
 
@@ -171,6 +183,22 @@ def _goal(model: Any, documents: Documents, penalties: Penalties, known: Array, 
     )
 
 
+def report_pass(phase: str, count: int, info: Info) -> None:
+    """Print what there is to say of a pass."""
+    what = "objective" if phase in ("hard", "collapsed", "paper") else "free energy"
+    value = "" if phase == "close" else f", {what} {info.objective:.6g}"
+    print(f"[HDPTopics] {phase}, pass {count}: {info.n_clusters} topics{value}")
+
+
+def describe_chance(structure: Structure) -> str:
+    """What a user is told of a corpus that does not stand out from chance."""
+    return (
+        "No structure was found: the documents look like draws from one distribution of words "
+        f"(strength {structure.strength:.3g}, by chance {structure.chance:.3g}), so there is one topic. "
+        "Pass n_topics to have more."
+    )
+
+
 def without_empty(found: FoundTopics) -> FoundTopics:
     """A topic that no cell prefers is none."""
     used = has_tokens(found.counts)
@@ -181,9 +209,10 @@ def without_empty(found: FoundTopics) -> FoundTopics:
 def find_topics(
     documents: Documents, goal: TopicGoal, search: str, budget: Budget, rng: np.random.Generator
 ) -> FoundTopics:
-    """A fit from the first topics on. Whether there is anything to find is for us to say unless the user has decided.
+    """A fit from the first topics on; whether there is anything to find is asked unless the user has decided.
 
-    All of it once more if the user interrupts between two of its parts: there is no time then but for one topic.
+    Searches keep what they have when the user interrupts. In between, where there is nothing to keep, all starts once
+    more, with no time but for one topic.
     """
 
     def look() -> Structure | None:
