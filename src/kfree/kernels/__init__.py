@@ -1,7 +1,7 @@
 """Loops over rows: arrays in, arrays out. They know no family.
 
-``compiled`` holds the fast ones (numba, no GIL, cached on disk), ``reference`` their obviously right numpy
-twins with the same names and arguments. ``KFREE_KERNELS=reference`` runs everything without numba.
+``compiled`` holds the fast ones (numba, no GIL, kept on disk by ``compiled/cache.py``), ``reference`` their obviously
+right numpy twins with the same names and arguments. ``KFREE_KERNELS=reference`` runs everything without numba.
 The choice is made when a kernel is first used, so that importing kfree does not import numba.
 """
 

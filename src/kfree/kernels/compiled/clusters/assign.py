@@ -1,8 +1,8 @@
 """Assignments of dense rows in one call: one of a span, or several of a short table with the centres moved between."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.clusters.bounds import count_near, open_decisions, unsettled
 from kfree.kernels.compiled.clusters.nearest import RUN, nearest_packed, pack_dense, panels_of, room_for
 from kfree.kernels.compiled.rows.sums import add_dense, distance_dense, tally, tally_dense

@@ -1,7 +1,8 @@
 """Rows between pairs of clusters."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 
 @njit(nogil=True, cache=True)

@@ -1,7 +1,8 @@
 """Which decisions products leave open, and which rows a bound cannot settle."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 
 @njit(nogil=True, cache=True)

@@ -1,7 +1,8 @@
 """The dip of sorted samples: how far their distribution is from the nearest unimodal one."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 
 @njit(nogil=True, cache=True)

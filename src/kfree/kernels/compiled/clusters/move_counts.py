@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.clusters.moving import destination, less
 
 

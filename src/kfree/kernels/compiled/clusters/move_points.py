@@ -1,8 +1,8 @@
 """Rows that move between clusters one at a time by squared distance; see the reference for the formulas."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.clusters.moving import destination, less
 
 

@@ -1,6 +1,6 @@
 """Rows that are taken out of their clusters: what they leave behind, and where they go."""
 
-from numba import njit
+from kfree.kernels.compiled.cache import njit
 
 
 @njit(nogil=True, cache=True)

@@ -1,8 +1,8 @@
 """Nearest centres of many rows."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.simd.pack import pack
 from kfree.kernels.compiled.simd.tile import GROUP, STRIP, WIDTH, sparse_costs, two_least
 

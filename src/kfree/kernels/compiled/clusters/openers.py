@@ -1,6 +1,6 @@
 """The row of each cluster that would open one of its own first."""
 
-from numba import njit
+from kfree.kernels.compiled.cache import njit
 
 
 @njit(nogil=True, cache=True)

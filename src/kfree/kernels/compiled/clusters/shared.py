@@ -1,7 +1,8 @@
 """Rows that come in groups: visiting them in turn, and the clusters that each group holds."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 
 @njit(nogil=True, cache=True)

@@ -1,8 +1,8 @@
 """Rows of binary features: search for all rows of a block, the ordered walk of BP-means, the solve for the means."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.features.one_row import (
     LOW,
     MOST,

@@ -1,7 +1,8 @@
 """Collapsed BP-means: every visit chooses a row with the means solved for, by rank-one updates of their inverse."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 _MOST = 12  # features up to which all rows are looked at
 _ESSENTIAL, _STEEP = 1e-9, 1e-4  # 1 - leverage of a row that cannot be taken out, and of one that must be with care

@@ -1,8 +1,8 @@
 """Whole runs of K-features and seeds for tables that fit the cache, where calling from Python would cost the most."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.features.best_rows import best_rows, solve_means, sweep_rows
 
 GOING, RESTS, DEPENDENT = 0, 1, 2

@@ -4,7 +4,8 @@ A row z costs ``z G z' - 2 z.p + charge.z`` besides its square, where G = A A' a
 """
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 #: Up to this many features all rows are looked at; the table has 2^LOW columns.
 MOST, LOW = 12, 6

@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.mixtures.whitened import point_to
 from kfree.kernels.compiled.mixtures.wishart import (
     best_sticks,

@@ -1,7 +1,8 @@
 """Soft assignments to the components of a mixture and the sums they need; see the reference for the formulas."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 # exp of this is below 1e-16: nothing next to 1.
 _NEGLIGIBLE = -37.0

@@ -1,8 +1,8 @@
 """Single rows under Gaussians with full covariance, without looking closely at components that cannot matter."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.simd.products import LANES, above_along, lower_scores
 
 # exp of this is below 1e-16: nothing next to 1.

@@ -6,7 +6,8 @@ For matrices of a few dozen columns: larger ones are better left to LAPACK.
 import math
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 
 @njit(nogil=True, cache=True)

@@ -1,9 +1,9 @@
 """Hashes of row content."""
 
 import numpy as np
-from numba import njit
 
 from kfree.kernels import splitmix
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.splitmix import GOLDEN
 
 mix = njit(nogil=True, cache=True, inline="always")(splitmix.mix)

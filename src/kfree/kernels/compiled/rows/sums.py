@@ -1,8 +1,8 @@
 """Costs of rows to their own centres, and sums of rows by label; always in float64."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.clusters.bounds import near_threshold, unsettled
 from kfree.kernels.compiled.simd.wide_rows import LANES, wide_distance, wide_product
 

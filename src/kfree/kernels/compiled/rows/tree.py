@@ -1,8 +1,8 @@
 """Nodes of a tree of rows: slices are parted, summed, and their principal directions found."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.simd.products import BROAD, TALL, add_products
 
 # Rows centred at a time: few enough to stay in the first cache.

@@ -1,8 +1,8 @@
 """Nodes of a tree of compressed sparse rows: only the order of the rows changes, never the table."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.rows.tree import _normalise, first_largest
 
 

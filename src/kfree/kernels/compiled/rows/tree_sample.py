@@ -1,8 +1,8 @@
 """Rows that stand for others: chosen by keys that depend on nothing but where a row is among all."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.rows.hashes import mix
 from kfree.kernels.compiled.rows.tree import same_rows
 

@@ -3,7 +3,6 @@
 The inner loops of a soft pass over topics: scalar products of four rows with one, and sums of rows with
 coefficients. Four rows share every load of the fifth and hide the latency of the additions. Widths are multiples of
 LANES. Each lane is one chain of multiply-adds, so a result does not depend on which rows are taken together.
-After a change here save ``soft.py`` too: numba's cache looks at the file of the kernel only.
 """
 
 from llvmlite import ir

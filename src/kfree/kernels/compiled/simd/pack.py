@@ -1,15 +1,14 @@
 """Rows laid out as the register tile reads them: a row in each lane, columns outside.
 
 Four rows are turned at a time, four columns, then two, then one: a transposition in registers, where a scalar loop
-stores every entry on its own. After a change here save ``nearest.py`` and ``assign.py`` too: numba's cache looks at
-the file of the kernel only.
+stores every entry on its own.
 """
 
 from llvmlite import ir
-from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.simd.llvm import INTEGER, check_layout, load, splat
 
 _ROWS = 4

@@ -1,7 +1,4 @@
-"""Products of rows of double precision, spelled out in LLVM vectors so that their sums stay in registers.
-
-After a change here save ``whitened.py`` and ``tree.py`` too: numba's cache looks at the file of the kernel only.
-"""
+"""Products of rows of double precision, spelled out in LLVM vectors so that their sums stay in registers."""
 
 from llvmlite import ir
 from numba.core import types

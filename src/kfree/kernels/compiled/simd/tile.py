@@ -4,7 +4,6 @@ numba turns scalar loops into vector code only where the loop is simple; a produ
 registers is not. So the innermost tile is spelled out in LLVM vectors of 64 bytes: one vector of rows (8 double,
 16 single) against GROUP centres at a time. LLVM splits the vectors where the machine has narrower ones.
 Each entry is one chain of multiply-adds over the columns: the result does not depend on block or position.
-After a change here save ``nearest.py`` too: numba's cache looks at the file of the kernel only.
 """
 
 from llvmlite import ir

@@ -2,7 +2,6 @@
 
 The rows may be single precision; every difference, product and sum is double. Each lane is one chain of
 multiply-adds and the lanes are added in a fixed order, so the result does not depend on the machine's vectors.
-After a change here save ``sums.py`` too: numba's cache looks at the file of the kernel only.
 """
 
 from llvmlite import ir

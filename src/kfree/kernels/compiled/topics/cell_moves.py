@@ -1,7 +1,8 @@
 """Moves of single cells between topics by the exact change of the objective; see the reference for the formulas."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 
 @njit(nogil=True, cache=True)

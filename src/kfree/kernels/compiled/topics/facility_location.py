@@ -1,7 +1,8 @@
 """Documents as facility location: which topics to open when every open one costs a price."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 
 @njit(nogil=True, cache=True)

@@ -1,7 +1,8 @@
 """Hard topics: counts by label, changes of the objective by merges, documents solved anew, fold-in."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 #: Steps of labels and shares before topics are dropped.
 _STEPS = 5

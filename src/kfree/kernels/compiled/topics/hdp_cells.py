@@ -1,7 +1,8 @@
 """The hard HDP on cells, up to the next topic that must be opened; see the reference for what each does."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 
 @njit(nogil=True, cache=True)

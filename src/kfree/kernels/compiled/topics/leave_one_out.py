@@ -1,7 +1,8 @@
 """The closing pass over the cells of a document-term table: every cell is judged by the counts of the others."""
 
 import numpy as np
-from numba import njit
+
+from kfree.kernels.compiled.cache import njit
 
 _FAST = {"reassoc", "contract", "nsz"}
 _HALF, _ONE, _TWO = np.float32(0.5), np.float32(1.0), np.float32(2.0)

@@ -6,10 +6,10 @@ place: numba would call a scalar function for each, and numpy would write every 
 
 import numpy as np
 from llvmlite import ir
-from numba import njit
 from numba.core import types
 from numba.extending import intrinsic
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.simd.lanes import LANES
 from kfree.kernels.compiled.simd.llvm import CONTRACT, add_up, fused, load, splat, sum_of_lanes
 

@@ -1,8 +1,8 @@
 """The soft pass over the cells of a document-term table; see the reference for the formulas."""
 
 import numpy as np
-from numba import njit
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.simd.lanes import add_four_rows, add_to_four_rows, first_of_largest, four_products
 
 

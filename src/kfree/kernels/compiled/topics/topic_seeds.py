@@ -2,10 +2,10 @@
 
 import numpy as np
 from llvmlite import ir
-from numba import njit
 from numba.core import types
 from numba.extending import intrinsic
 
+from kfree.kernels.compiled.cache import njit
 from kfree.kernels.compiled.simd.llvm import INTEGER, add_up, fused, load, splat
 
 _LANES = 8
