@@ -5,7 +5,7 @@ candidate.
 import numpy as np
 
 _MOST = 12
-DONE, BIRTH, REPLACED, REFRESH = 0, 1, 2, 3
+DONE, BIRTH, REPLACED = 0, 1, 2
 
 
 def rebuild(S, T, M, A, G):
