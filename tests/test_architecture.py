@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import figures
 import kfree
-from kfree.kernels import compiled, reference
+from kfree.kernels import compiled, reference, registry
 
 ROOT = Path(kfree.__file__).parent
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
@@ -32,6 +33,7 @@ PLACES = {
     "numba": "kernels/compiled/",
     "llvmlite": "kernels/compiled/",
     "sklearn": "estimators/",
+    "joblib": "inference/features/restarts.py",
     "dask": "rows/dask.py",
     "distributed": "rows/dask.py",
     "typer": "cli/",
@@ -103,6 +105,30 @@ def test_kernels_have_twins_with_the_same_arguments():
     for name in compiled.__all__:
         fast, plain = getattr(compiled, name), getattr(reference, name)
         assert list(inspect.signature(fast.py_func).parameters) == list(inspect.signature(plain).parameters)
+
+
+@pytest.mark.parametrize("side", ["compiled", "reference"])
+def test_kernels_live_in_the_files_that_the_registry_names(side):
+    folder = ROOT / "kernels" / side
+    made = {
+        ".".join(path.relative_to(folder).with_suffix("").parts): {
+            node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)
+        }
+        for path in folder.rglob("*.py")
+    }
+    for file, names in made.items():  # the files that it does not name hold helpers only
+        assert names & set(registry.NAMES) == set(registry.FILES.get(file, "").split()), file
+    assert set(registry.FILES) <= set(made)
+
+
+def test_no_module_name_occurs_twice_in_a_layer():
+    # the twins of kernels are layers of their own here; a base is what the other files of its folder build on
+    names = figures.module_names(figures.read(ROOT))
+    assert not figures.twice([(layer, name) for layer, name in names if name != "base"])
+
+
+def test_no_two_records_of_a_layer_have_one_name():
+    assert not figures.twice(figures.record_names(figures.read(ROOT)))
 
 
 def test_importing_kfree_imports_nothing_the_user_did_not_ask_for():

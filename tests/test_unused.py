@@ -1,13 +1,9 @@
 """Nothing under ``src/kfree`` is there for nobody."""
 
-import importlib.util
 from pathlib import Path
 
-import pytest
-
 import kfree
-
-TOOL = Path(__file__).parent.parent / "tools" / "unused.py"
+from unused import findings
 
 #: A house with one of everything that is dead, and what looks dead and is not.
 FILES = {
@@ -66,15 +62,7 @@ DEAD = {
 }
 
 
-@pytest.fixture(scope="module")
-def findings():
-    spec = importlib.util.spec_from_file_location("unused", TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.findings
-
-
-def test_dead_names_are_told_from_living_ones(findings, tmp_path):
+def test_dead_names_are_told_from_living_ones(tmp_path):
     for name, text in FILES.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,5 +70,6 @@ def test_dead_names_are_told_from_living_ones(findings, tmp_path):
     assert set(findings(tmp_path)) == DEAD
 
 
-def test_every_name_has_a_user(findings):
-    assert findings(Path(kfree.__file__).parent) == []
+def test_every_name_has_a_user():
+    found = findings(Path(kfree.__file__).parent)
+    assert not found, "\n".join(found)

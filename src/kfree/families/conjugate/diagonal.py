@@ -8,8 +8,8 @@ from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
 from kfree.families.conjugate.base import Conjugate, Facts, Sums, Weighted, hyperparameter, pooled
+from kfree.families.conjugate.divergences import gamma_divergence
 from kfree.families.conjugate.full import LOG_2PI
-from kfree.families.conjugate.gamma import gamma_divergence
 
 
 class NormalGamma(NamedTuple):

@@ -9,7 +9,7 @@ from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
 from kfree.families.conjugate.base import Conjugate, Facts, Linear, Sums, hyperparameter
-from kfree.families.conjugate.gamma import beta_divergence, dirichlet_divergence, gamma_divergence
+from kfree.families.conjugate.divergences import beta_divergence, dirichlet_divergence, gamma_divergence
 
 
 class Dirichlet(NamedTuple):
