@@ -1,4 +1,4 @@
-"""Settings shared by all tests; the helpers are in ``helpers.py``."""
+"""Settings shared by all tests; the helpers are in ``support``."""
 
 from hypothesis import HealthCheck, settings
 

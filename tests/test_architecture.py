@@ -1,6 +1,7 @@
 """The import order of the house: imports point up the list of layers only, and outsiders stay in their place."""
 
 import ast
+import importlib
 import inspect
 import os
 import subprocess
@@ -14,6 +15,10 @@ import kfree
 from kfree.kernels import compiled, reference, registry
 
 ROOT = Path(kfree.__file__).parent
+BESIDE = Path(__file__).parent.parent
+SCRIPTS = sorted(
+    path for folder in ("benchmarks", "docs", "examples", "tools") for path in (BESIDE / folder).rglob("*.py")
+)
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 
 #: What each layer may import of ours, besides itself.
@@ -129,6 +134,15 @@ def test_no_module_name_occurs_twice_in_a_layer():
 
 def test_no_two_records_of_a_layer_have_one_name():
     assert not figures.twice(figures.record_names(figures.read(ROOT)))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.relative_to(BESIDE).as_posix())
+def test_scripts_beside_the_package_import_names_that_exist(script):
+    for node in ast.walk(ast.parse(script.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("kfree"):
+            module = importlib.import_module(node.module)
+            missing = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+            assert not missing, f"{node.module} has no {', '.join(missing)}"
 
 
 def test_importing_kfree_imports_nothing_the_user_did_not_ask_for():
