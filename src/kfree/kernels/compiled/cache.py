@@ -43,9 +43,11 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """``numba.njit``, but what it compiles is kept in a folder of ours."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        kernel, place = numba.njit(**options)(function), folder() if cache else None
-        # numba.config.DISABLE_JIT leaves functions as they are; what a closure holds is not part of any name
-        if place is not None and isinstance(kernel, Dispatcher) and function.__closure__ is None:
+        kernel: Any = numba.njit(**options)(function)
+        place = folder() if cache else None
+        # NUMBA_DISABLE_JIT leaves functions as they are; what a closure holds is not part of any name
+        compiles = isinstance(kernel, Dispatcher) and function.__closure__ is None
+        if place is not None and compiles:
             kernel._cache = KernelCache(function, options, place)
         return kernel
 
@@ -82,7 +84,7 @@ class KernelCache(NullCache):
         except Exception:
             return None
 
-    def save_overload(self, sig: Any, data: CompileResult) -> None:
+    def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for a signature."""
         if data.library.has_dynamic_globals or data.lifted:
             return
@@ -144,8 +146,9 @@ def folder() -> Path | None:
 
 def _parents() -> Iterator[Path]:
     """Where the folder may be, best first."""
-    if numba.config.CACHE_DIR:
-        yield Path(os.path.abspath(numba.config.CACHE_DIR)) / _NAME
+    chosen = getattr(numba.config, "CACHE_DIR", "")
+    if chosen:
+        yield Path(os.path.abspath(chosen)) / _NAME
     yield _SOURCE / "__pycache__" / _NAME
     yield from (Path(path) / _NAME for path in _user_caches() if os.path.isabs(path))
     temporary = _temporary()
