@@ -12,8 +12,8 @@ from benchmarks.measure import best_of
 from kfree import VariationalDPMixture
 from kfree.families.conjugate import CONJUGATE, Facts, join
 from kfree.inference.variational.posterior import Setting, best_mixture
-from kfree.inference.variational.sweep import Swept, sums_of
-from kfree.models.mixture import Problem
+from kfree.inference.variational.sweep import ExpectedSums, sums_of
+from kfree.models.mixture import MixtureProblem
 from kfree.rows import Tied, set_span_threads
 from kfree.structures import StickBreaking
 
@@ -60,7 +60,7 @@ def own_sweep(X, components=TRUNCATION, repeats=3):
         nearest = ((rows.mean[:, None, :4] - near[:, :4]) ** 2).sum(axis=2).argmin(axis=1)
         resp = (nearest == np.arange(components)[:, None]).astype(float)
         form = family.form(join([setting.prior] * components))
-        mixture, _ = best_mixture(setting, Swept(sums_of(rows, form, resp), 0.0, 0.0))
+        mixture, _ = best_mixture(setting, ExpectedSums(sums_of(rows, form, resp), 0.0, 0.0))
 
         def update():
             swept, _ = mixture.sweep(setting, rows)
@@ -78,11 +78,11 @@ def fit_truncated(X):
 
 def free_energy_from(X, resp):
     """Our free energy (of all components, the infinite tail included) after one update from responsibilities (n, T)."""
-    problem = Problem.of(X, None, "gaussian", None, StickBreaking())
+    problem = MixtureProblem.of(X, None, "gaussian", None, StickBreaking())
     setting, tied = problem.setting, problem.tied
     form = setting.family.form(join([setting.prior] * resp.shape[1]))
     sums = sums_of(tied, form, np.ascontiguousarray(resp.T))
-    return best_mixture(setting, Swept(sums, 0.0, 0.0))[0].free_energy(setting, tied)
+    return best_mixture(setting, ExpectedSums(sums, 0.0, 0.0))[0].sweep(setting, tied)[1]
 
 
 def used(model, X):

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.stats import multivariate_t
 
-from kfree.families.conjugate import CONJUGATE, Linear, Sums, join, take
+from kfree.families.conjugate import CONJUGATE, Linear, Moments, join, take
 from kfree.inference.variational.expected_likelihood import make_runner
 from kfree.inference.variational.sweep import log_joint, sums_of
 from support.small_mixtures import FAMILIES, GAUSSIANS, draw, log_marginal, posterior_of, problem
@@ -48,7 +48,7 @@ def test_updates_with_parts_are_an_update_with_the_whole(name):
     whole = posterior_of(setting, tied, list(range(12)))
     form = setting.family.form(setting.prior)
     parts = [sums_of(tied, form, np.asarray(r, float)[None]) for r in (np.linspace(0, 1, 12), np.linspace(1, 0, 12))]
-    added = Sums(*(None if a is None else a + b for a, b in zip(*parts)))._replace(about=parts[0].about)
+    added = Moments(*(None if a is None else a + b for a, b in zip(*parts)))._replace(about=parts[0].about)
     for mine, other in zip(whole, setting.family.posterior(setting.prior, added)):
         assert_allclose(mine, other, rtol=1e-10, atol=1e-12)
 
@@ -139,6 +139,6 @@ def test_a_covariance_that_rounding_made_indefinite_is_mended():
     setting, _ = problem("gaussian", draw("gaussian", 4, 3))
     direction = np.array([[1.0, 2.0, 3.0]])
     square = 1e20 * direction[:, :, None] * direction[:, None, :] - 1e5 * np.eye(3)
-    params = family.posterior(setting.prior, Sums(np.array([1e9]), np.zeros((1, 3)), square, np.zeros((1, 3))))
+    params = family.posterior(setting.prior, Moments(np.array([1e9]), np.zeros((1, 3)), square, np.zeros((1, 3))))
     assert np.isfinite(params.root).all()
     assert np.isfinite(params.log_det).all()

@@ -7,20 +7,22 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from kfree import VariationalDPMixture
+from kfree.families.conjugate import CONJUGATE
 from kfree.inference.loop import Budget
-from kfree.inference.variational import forms
-from kfree.inference.variational.greedy import Plan, search
-from kfree.inference.variational.nodes import Rule, TreeNodes
+from kfree.inference.variational import expected_likelihood
+from kfree.inference.variational import nodes as tree_partition
+from kfree.inference.variational.greedy import GreedyGoal, search
+from kfree.inference.variational.nodes import ExpansionRule, TreeNodes
 from kfree.inference.variational.partition import SingleRows
 from kfree.inference.variational.prune import _at_least, _loss, prune
 from kfree.inference.variational.sweep import sweep
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.kernels import compiled, reference
 from kfree.rows import set_span_threads
 from kfree.rows.tree import LEAF, Tree
-from support.small_mixtures import FAMILIES, GAUSSIANS, draw, mixture_of, problem
+from support.small_mixtures import FAMILIES, GAUSSIANS, draw, free_energy, measured, mixture_of, problem
 
-SHAPE = {"gaussian": "full", "diag": "diag", "spherical": "spherical"}
-PLAN = Plan(10, 1, np.inf, 300, 1e-5)
+GOAL = GreedyGoal(10, 1, np.inf, 300, 1e-5)
 DISCRETE = tuple(name for name in FAMILIES if name not in GAUSSIANS)
 
 
@@ -31,8 +33,8 @@ def blobs(n, p=3, k=4, gap=8.0, seed=0):
     return mean[truth] + rng.normal(size=(n, p)), truth
 
 
-def tree_nodes(name, tied, **rule):
-    return TreeNodes(Tree(tied, SHAPE.get(name, "none")), Rule(**rule))
+def tree_nodes(name, tied):
+    return TreeNodes(Tree(tied, CONJUGATE[name].second_moments), ExpansionRule())
 
 
 def mixture_on(setting, tied, T, seed=0):
@@ -57,7 +59,7 @@ def test_a_node_scores_as_its_rows_do_on_average_and_refinement_never_raises_the
     mixture = mixture_on(setting, tied, 3)
     view = mixture.view(setting)
     of_rows = view.scores(tied) + tied.log_h[:, None]
-    tree, energies = Tree(tied, SHAPE.get(name, "none")), []
+    tree, energies = Tree(tied, CONJUGATE[name].second_moments), []
     for levels in range(9):
         nodes = expanded(tree, levels)
         table = tree.tied(nodes)
@@ -65,9 +67,9 @@ def test_a_node_scores_as_its_rows_do_on_average_and_refinement_never_raises_the
         for score, start, stop in zip(of_nodes, *tree.bounds(nodes)):
             rows = tree.order[start:stop]
             assert_allclose(score, tied.n[rows] @ of_rows[rows] / tied.n[rows].sum(), rtol=1e-9, atol=1e-9)
-        energies.append(mixture.free_energy(setting, table))
+        energies.append(free_energy(mixture, setting, table))
     assert (np.diff(energies) <= 1e-9 * np.abs(energies[0])).all()
-    exact = mixture.free_energy(setting, tied)
+    exact = free_energy(mixture, setting, tied)
     assert (np.array(energies) >= exact - 1e-9 * abs(exact)).all()
 
 
@@ -80,7 +82,7 @@ def test_a_search_over_a_fully_expanded_tree_is_vdp(name):
     assert (nodes.tree.left[nodes.nodes] == LEAF).all()
     nodes.tied = nodes.tree.tied(nodes.nodes)
     nodes.coarsen = lambda view: None
-    mine, plain = (search(setting, part, PLAN, Budget()) for part in (nodes, SingleRows(tied)))
+    mine, plain = (search(setting, part, GOAL, Budget()) for part in (nodes, SingleRows(tied)))
     assert mine.mixture.size == plain.mixture.size
     assert mine.energy == pytest.approx(plain.energy, rel=1e-9)
     assert_allclose(mine.mixture.sticks, plain.mixture.sticks, rtol=1e-3)  # they stop by the free energy
@@ -158,19 +160,19 @@ def test_a_split_is_judged_on_one_partition():
 def test_nodes_in_question_are_expanded_and_others_joined():
     X, _ = blobs(2000, k=8, gap=2.5, seed=5)
     setting, tied = problem("gaussian", X, spread=10.0)
-    found = search(setting, SingleRows(tied), PLAN, Budget())
+    found = search(setting, SingleRows(tied), GOAL, Budget())
     view = found.mixture.view(setting)
     nodes = tree_nodes("gaussian", tied)
     nodes.growing = False
-    energies = [found.mixture.free_energy(setting, nodes.tied)]
+    energies = [free_energy(found.mixture, setting, nodes.tied)]
     while nodes.expand(view):
-        energies.append(found.mixture.free_energy(setting, nodes.tied))
+        energies.append(free_energy(found.mixture, setting, nodes.tied))
     assert len(energies) > 1
     assert (np.diff(energies) <= 0).all()
     assert energies[-1] - found.energy < 0.5 * (energies[0] - found.energy)
     before = nodes.nodes.size
     nodes.coarsen(view)
-    joined = found.mixture.free_energy(setting, nodes.tied)
+    joined = free_energy(found.mixture, setting, nodes.tied)
     assert nodes.nodes.size <= before
     assert joined <= energies[-1] + 0.01 * 2000
     start, stop = nodes.tree.bounds(nodes.nodes)
@@ -208,14 +210,14 @@ def test_a_component_is_doubted_by_what_the_others_would_do_with_its_rows(seed):
     half = (truth == 0) & (rng.random(600) < 0.4)  # two components for one group
     mixture = mixture_of(setting, tied, np.eye(5)[np.where(half, 3, truth)])[0]
     scores = mixture.view(setting).scores(tied)
-    share, lse = forms.soften(scores)
+    share, lse = expected_likelihood.soften(scores)
     mass = share @ tied.n
     least = _at_least(tied.n, share, mass)
     loss = [_loss(tied.n, scores, share, lse, mass, c) for c in range(4)]
     assert (least <= np.array(loss) + 1e-9).all()
     pair = np.argsort(loss)[:2]
     assert max(loss[c] for c in pair) < 0.1 * min(loss[c] for c in range(4) if c not in pair)
-    assert prune(setting, tied, mixture).mixture.size == 3
+    assert prune(setting, measured(mixture, setting, tied), Budget()).mixture.size == 3
 
 
 def test_no_more_nodes_than_allowed():
@@ -246,7 +248,8 @@ def test_weights_are_copies_and_threads_do_not_matter(name, how):
 @pytest.mark.parametrize("name", GAUSSIANS)
 @pytest.mark.parametrize("gap", [1.5, 4.0])
 def test_nodes_of_many_rows_do_not_depend_on_order_copies_or_frame(name, gap, monkeypatch):
-    monkeypatch.setattr("kfree.inference.variational.nodes._SAMPLE", 100)  # of nodes of some 280 rows at first
+    # of nodes of some 280 rows at first
+    monkeypatch.setattr(tree_partition, "VARIATIONAL", VARIATIONAL._replace(sample=100))
     X, _ = blobs(6000, k=3, gap=gap, seed=12)
     rng = np.random.default_rng(13)
     weight, order = rng.integers(0, 4, size=6000), rng.permutation(6000)
@@ -321,7 +324,7 @@ def test_kernels_of_nodes_equal_their_twins(p):
         assert_allclose(mine, theirs, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("limits", [{"_FEW_NODE_COLUMNS": 0}, {"_WORTH_THREADS": 1}])
+@pytest.mark.parametrize("limits", [{"few_columns": 0}, {"worth_threads": 1}])
 def test_products_loops_and_threads_over_nodes_agree(limits, monkeypatch):
     X, _ = blobs(1500, p=5, k=5, gap=3.0, seed=8)
     setting, tied = problem("gaussian", X, spread=12.0)
@@ -334,8 +337,7 @@ def test_products_loops_and_threads_over_nodes_agree(limits, monkeypatch):
         return [*swept.sums, swept.tail, swept.evidence, view.scores(table), *view.shares(table)]
 
     usual = asked()
-    for name, value in limits.items():
-        monkeypatch.setattr(forms, name, value)
+    monkeypatch.setattr(expected_likelihood, "VARIATIONAL", VARIATIONAL._replace(**limits))
     for threads in (1, 4):
         with set_span_threads(threads):
             for one, two in zip(usual, asked()):
@@ -344,7 +346,7 @@ def test_products_loops_and_threads_over_nodes_agree(limits, monkeypatch):
 
 def test_threads_over_nodes_do_not_matter(monkeypatch):
     X, _ = blobs(4000, p=5, k=6, gap=2.5, seed=9)
-    monkeypatch.setattr(forms, "_WORTH_THREADS", 1)
+    monkeypatch.setattr(expected_likelihood, "VARIATIONAL", VARIATIONAL._replace(worth_threads=1))
     fits = []
     for threads in (1, 4):
         with threadpool_limits(threads):

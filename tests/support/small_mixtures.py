@@ -1,11 +1,11 @@
 """Small problems for variational mixtures, and their exact evidence by enumeration."""
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import betaln, xlogy
 
 from kfree.families.conjugate import CONJUGATE, Facts, join
-from kfree.inference.variational.posterior import Setting, best_mixture
-from kfree.inference.variational.sweep import Swept, sums_of
+from kfree.inference.variational.posterior import Setting, best_mixture, measure
+from kfree.inference.variational.sweep import ExpectedSums, sums_of
 from kfree.rows import Tied
 from kfree.structures import StickBreaking
 
@@ -35,7 +35,30 @@ def mixture_of(setting, tied, resp):
     T = resp.shape[1] - 1
     form = setting.family.form(join([setting.prior] * T))
     sums = sums_of(tied, form, np.ascontiguousarray(resp[:, :T].T))
-    return best_mixture(setting, Swept(sums, float(tied.n @ resp[:, T]), 0.0))
+    return best_mixture(setting, ExpectedSums(sums, float(tied.n @ resp[:, T]), 0.0))
+
+
+def free_energy(mixture, setting, tied):
+    """F of a mixture with the best responsibilities."""
+    return mixture.sweep(setting, tied)[1]
+
+
+def free_energy_at(mixture, setting, tied, resp):
+    """F of a mixture with given responsibilities (R, T + 1), the last the tail's."""
+    view = mixture.view(setting)
+    gap = xlogy(resp, resp) - resp * (view.scores(tied) + tied.log_h[:, None])
+    return view.divergence + float(tied.n @ gap.sum(axis=1))
+
+
+def measured(mixture, setting, tied):
+    """A mixture on rows, its components named by their places."""
+    return measure(setting, tied, mixture, np.arange(mixture.size))
+
+
+def stick_cost(prior, sizes):
+    """What weights cost in the free energy, for sizes (T + 1,) and the best sticks."""
+    sticks = prior.posterior(sizes)
+    return prior.divergence(sticks) - float(sizes @ prior.expected_log(sticks))
 
 
 def posterior_of(setting, tied, rows):

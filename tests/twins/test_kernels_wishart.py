@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from kfree.families.conjugate import CONJUGATE, Facts, Sums, join
-from kfree.inference.variational import quick
+from kfree.families.conjugate import CONJUGATE, Facts, Moments, join
+from kfree.inference.variational import normal_wishart
 from kfree.inference.variational.posterior import Mixture, Setting
 from kfree.kernels import compiled, reference
 from kfree.structures import StickBreaking
@@ -25,7 +25,7 @@ def normal_sums(rng, K, D, mass=None):
     about = rng.normal(size=(K, D))
     gap = rows - about[:, None]
     second = np.einsum("kn,knd,kne->kde", resp, gap, gap)
-    return Sums(resp.sum(axis=1), np.einsum("kn,knd->kd", resp, gap), second, about)
+    return Moments(resp.sum(axis=1), np.einsum("kn,knd->kd", resp, gap), second, about)
 
 
 def full_setting(D, **given):
@@ -42,9 +42,9 @@ def test_posteriors_forms_and_divergences_are_the_familys(mass, seed, K, D):
     prior, family, sums = setting.prior, setting.family, normal_sums(rng, K, D, mass)
     plain = family.posterior(prior, sums)
     for module in BOTH:
-        found = quick.blank(K, D)
+        found = normal_wishart.blank(K, D)
         assert module.wishart_posterior(*sums, prior.mean[0], prior.scale[0], float(prior.beta[0]), *found)
-        mine = quick.record(prior, sums.mass, found)
+        mine = normal_wishart.record(prior, sums.mass, found)
         for one, two in zip(mine, plain):
             assert_allclose(one, two, rtol=1e-9, atol=1e-9)
         scaled, offset, value = np.empty_like(plain.root), np.empty(K), np.empty(K)
@@ -52,17 +52,17 @@ def test_posteriors_forms_and_divergences_are_the_familys(mass, seed, K, D):
         root, _, expected = family.form(plain)
         assert_allclose(scaled, root, rtol=1e-12)
         assert_allclose(offset, expected, rtol=1e-11, atol=1e-11)
-        given_prior = (prior.mean[0], prior.scale[0], quick.constants(prior))
+        given_prior = (prior.mean[0], prior.scale[0], normal_wishart.constants(prior))
         module.wishart_divergence(plain.mean, plain.beta, plain.nu, plain.root, plain.log_det, *given_prior, value)
         assert_allclose(value, family.divergence(plain, prior), rtol=1e-9, atol=1e-9)
 
 
 def test_an_indefinite_matrix_is_left_to_the_family():
-    sums = Sums(np.ones(1), np.zeros((1, 2)), np.array([[[1.0, 9.0], [9.0, 1.0]]]), np.zeros((1, 2)))
+    sums = Moments(np.ones(1), np.zeros((1, 2)), np.array([[[1.0, 9.0], [9.0, 1.0]]]), np.zeros((1, 2)))
     setting = full_setting(2)
-    assert quick.posterior(setting.prior, sums) is None
+    assert normal_wishart.posterior(setting.prior, sums) is None
     for module in BOTH:
-        assert not module.wishart_posterior(*sums, np.zeros(2), np.eye(2), 0.01, *quick.blank(1, 2))
+        assert not module.wishart_posterior(*sums, np.zeros(2), np.eye(2), 0.01, *normal_wishart.blank(1, 2))
     assert np.isfinite(setting.posterior(sums).log_det).all()
 
 
@@ -168,8 +168,8 @@ def test_splits_of_nodes(seed, K, D, updates):
     resp, others = rng.dirichlet(np.ones(K), size=30).T.copy(), np.append(rng.gamma(1.0, 90.0, size=3), 0.7)
     prior, results = full_setting(D).prior, []
     for module in BOTH:
-        found, mass, weight = quick.blank(K, D), np.empty(K), np.empty(K)
-        given_prior = (prior.mean[0], prior.scale[0], quick.constants(prior))
+        found, mass, weight = normal_wishart.blank(K, D), np.empty(K), np.empty(K)
+        given_prior = (prior.mean[0], prior.scale[0], normal_wishart.constants(prior))
         start = (n, mean, second, resp.copy(), np.zeros((K, D)), others, *given_prior, np.array([1.0, 2.0]))
         cost = module.share_nodes(*start, 1e-3, np.inf, 1e-10, updates, *found, mass, weight)
         results.append((cost, *found, mass, weight))

@@ -1,6 +1,7 @@
 """VariationalDPMixture: soft clusters and a density, the number of components found."""
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._sklearn import check_table, kd_slices
 from kfree.families.conjugate import CONJUGATE
-from kfree.inference.loop import Budget, Info
-from kfree.inference.variational.greedy import Found, Plan, search
-from kfree.inference.variational.nodes import TreeNodes
+from kfree.inference.loop import Budget, Info, attempt
+from kfree.inference.variational.greedy import FoundMixture, GreedyGoal
 from kfree.inference.variational.partition import Partition
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.acceleration import ACCELERATE, EXPAND, FINAL, Acceleration
 from kfree.models.checks import check_choice, check_number, check_verbose, check_weight
-from kfree.models.mixture import Model, Problem, check_concentration
+from kfree.models.mixture import MixtureModel, MixtureProblem, check_concentration
 from kfree.rows import set_span_threads
 
 
@@ -131,7 +132,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
     weights_: Any
     means_: Any
     n_components_: int
-    _model: Model
+    _model: MixtureModel
 
     def __init__(
         self,
@@ -186,18 +187,14 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         X = check_table(self, X, reset=True)
         weights = check_concentration(self.concentration)
         with set_span_threads():
-            problem = Problem.of(X, sample_weight, self.family, self.prior, weights)
+            problem = MixtureProblem.of(X, sample_weight, self.family, self.prior, weights)
             budget = Budget(self.max_time, self._reporter())
             acceleration = Acceleration(self.accelerate, self.expand, self.final, self.max_nodes)
-            partition = acceleration.partition(problem, kd_slices)
-            found = search(problem.setting, partition, self._plan(), budget)
-            found = acceleration.finish(problem, partition, found, self._plan(), budget)
-            weight = check_weight(sample_weight, X.shape[0])
-            try:
-                self._publish(problem, partition, found, X, weight)
-            except KeyboardInterrupt:  # the last look at all rows is made again, so that nothing is lost
-                budget.interrupted = True
-                self._publish(problem, partition, found, X, weight)
+            partition = acceleration.partition(problem, kd_slices, budget)
+            found = acceleration.search(problem, partition, self._goal(), budget)
+            publish = partial(self._publish, problem, partition, found, X, check_weight(sample_weight, X.shape[0]))
+            # if it is interrupted the last look at all rows is made again, so that nothing is lost
+            attempt(publish, publish, budget)
         self._warn(problem, partition, budget)
         return self
 
@@ -215,7 +212,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         X = check_table(self, X, reset=False)
         with set_span_threads():
-            return self._model.assign(self._model.tied(X))[0]
+            return self._model.labels(X)
 
     def predict_proba(self, X, *, tail=False):
         """Responsibilities of the components.
@@ -320,20 +317,16 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         if self.max_time is not None:
             check_number("max_time", self.max_time, least=0.0)
 
-    def _plan(self) -> Plan:
+    def _goal(self) -> GreedyGoal:
         most = np.inf if self.max_components is None else self.max_components
-        tol = None if isinstance(self.tol, str) else float(self.tol)
-        return Plan(self.n_candidates, self.n_failed, most, self.max_iter, tol)
+        relative = isinstance(self.tol, str)
+        tol = VARIATIONAL.relative_tol if relative else float(self.tol)
+        return GreedyGoal(self.n_candidates, self.n_failed, most, self.max_iter, tol, relative)
 
-    def _publish(self, problem: Problem, partition: Partition, found: Found, X: Any, weight: Any) -> None:
+    def _publish(self, problem: MixtureProblem, partition: Partition, found: FoundMixture, X: Any, weight: Any) -> None:
         """Write every fitted attribute, once."""
-        model = Model.of(problem, found.mixture)
-        all_weigh = partition.rows.size == X.shape[0]
-        self.labels_, self.free_energy_ = model.assign(partition.rows if all_weigh else model.tied(X, weight))
-        if all_weigh and partition.places is not None:
-            labels = np.empty_like(self.labels_)
-            labels[partition.places] = self.labels_
-            self.labels_ = labels
+        model = MixtureModel.of(problem, found.mixture)
+        self.labels_, self.free_energy_ = model.last_look(partition, X, weight)
         self._model = model
         weights = problem.setting.weights.weights(found.mixture.sticks)
         self.weights_, self.tail_weight_ = weights[:-1], float(weights[-1])
@@ -344,7 +337,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
             self.covariances_ = covariances
         self.tied_free_energy_ = found.energy
         self.free_energy_trace_ = np.array(found.trace)
-        self.n_nodes_ = partition.tied.size
+        self.n_nodes_ = found.n_nodes
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
 
     def _reporter(self):
@@ -359,8 +352,8 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
 
         return report
 
-    def _warn(self, problem: Problem, partition: Partition, budget: Budget) -> None:
-        if isinstance(partition, TreeNodes) and partition.tree.full and not partition.fixed:
+    def _warn(self, problem: MixtureProblem, partition: Partition, budget: Budget) -> None:
+        if partition.full:
             warnings.warn(
                 f"The tree has the {self.max_nodes} nodes it may have, so rows may be tied that should not be, and "
                 "components may be missing. Raise max_nodes.",

@@ -5,22 +5,17 @@ from typing import Any, NamedTuple
 
 import scipy.sparse as sp
 
-from kfree.inference.loop import Budget
-from kfree.inference.variational.greedy import Found, Plan, polish
-from kfree.inference.variational.nodes import Rule, TreeNodes
+from kfree.inference.loop import Budget, attempt
+from kfree.inference.variational.greedy import FoundMixture, GreedyGoal, polish, search
+from kfree.inference.variational.nodes import ExpansionRule, TreeNodes
 from kfree.inference.variational.partition import Partition, SingleRows
-from kfree.models.mixture import Problem
+from kfree.inference.variational.variational_numbers import VARIATIONAL
+from kfree.models.mixture import MixtureProblem
 from kfree.rows.tree import Slices, Tree
 
 ACCELERATE = ("auto", "tree", "kdtree")
 EXPAND = ("gain", "q")
 FINAL = ("labels", "refine", "polish")
-#: What is kept of the second moments of nodes.
-_SHAPES = {"gaussian": "full", "diag": "diag", "spherical": "spherical"}
-# Rows from which "auto" takes the tree; columns must be few beside them, or nodes stay too wide to save anything.
-_MANY, _PER_COLUMN = 20_000, 100
-# Exact updates of all rows that a polish makes.
-_POLISH = 10
 
 
 class Acceleration(NamedTuple):
@@ -31,30 +26,43 @@ class Acceleration(NamedTuple):
     final: str
     max_nodes: int | None
 
-    def partition(self, problem: Problem, kd_slices: Callable[[Any], Slices]) -> Partition:
+    def partition(self, problem: MixtureProblem, kd_slices: Callable[[Any], Slices], budget: Budget) -> Partition:
         """What the search runs on; ``kd_slices`` makes the slices of a kd-tree of dense rows."""
         rows, family = problem.tied, problem.setting.family
-        how = self.accelerate
-        if how == "auto":
-            size = max(rows.size, rows.total)  # the same for copies and integer weights
-            many = size >= max(_MANY, _PER_COLUMN * rows.mean.shape[1]) and family.continuous
-            how = "tree" if many else None
+        how = self._how(problem)
         if how is None:
             return SingleRows(rows)
         slices = None
         if how == "kdtree":
             check_dense(rows.mean, family.name)
             slices = kd_slices(rows.mean)
-        shape = _SHAPES.get(family.name, "none")
         # continuous rows were copied into units of their own: nobody else needs them
-        tree = Tree(rows, shape, max_nodes=self.max_nodes, slices=slices, inplace=family.continuous)
-        return TreeNodes(tree, Rule(kind=self.expand, refine=self.final == "refine"))
+        options: dict[str, Any] = {"max_nodes": self.max_nodes, "slices": slices, "inplace": family.continuous}
+        tree = Tree(rows, family.second_moments, **options)
+        rule = ExpansionRule(self.expand, self.final == "refine")
 
-    def finish(self, problem: Problem, partition: Partition, found: Found, plan: Plan, budget: Budget) -> Found:
-        """Exact updates of all rows, if they are wanted and have not been made."""
+        def nodes() -> Partition:
+            return TreeNodes(tree, rule)
+
+        # of a tree that is half made nothing is used but the order of its rows
+        return attempt(nodes, lambda: SingleRows(tree.rows, tree.places), budget)
+
+    def _how(self, problem: MixtureProblem) -> str | None:
+        """The kind of tree, if any."""
+        if self.accelerate != "auto":
+            return self.accelerate
+        rows = problem.tied
+        size = max(rows.size, rows.total)  # the same for copies and integer weights
+        least = max(VARIATIONAL.auto_rows, VARIATIONAL.auto_rows_per_column * rows.mean.shape[1])
+        return "tree" if size >= least and problem.setting.family.continuous else None
+
+    def search(self, problem: MixtureProblem, partition: Partition, goal: GreedyGoal, budget: Budget) -> FoundMixture:
+        """Grow a mixture; then exact updates of all rows, if they are wanted and have not been made."""
+        found = search(problem.setting, partition, goal, budget)
         if self.final != "polish" or partition.fixed:
             return found
-        return polish(problem.setting, SingleRows(partition.rows), found, plan._replace(max_iter=_POLISH), budget)
+        goal = goal._replace(max_iter=VARIATIONAL.polish)
+        return polish(problem.setting, SingleRows(partition.rows), found, goal, budget)
 
 
 def check_dense(X: Any, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Between VariationalDPMixture and the inference below it: checked rows in units of their own, a model to be asked."""
+"""Mixtures with conjugate priors: checked rows in units of their own, and a fitted model that can be asked."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -11,11 +11,13 @@ from kfree.families import Array
 from kfree.families.conjugate import CONJUGATE, Conjugate, Facts, join
 from kfree.families.conjugate.base import hyperparameter
 from kfree.inference.variational.expected_likelihood import make_runner
+from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.posterior import Mixture, Setting
-from kfree.inference.variational.standardise import Units, blocks, standardise
 from kfree.inference.variational.sweep import assign, soften_all
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.checks import check_domain, check_number, check_weight
 from kfree.rows import Tied
+from kfree.rows.standardise import Units, blocks, standardise
 from kfree.structures import StickBreaking
 
 
@@ -41,12 +43,6 @@ def check_given(prior: Any, family: Conjugate) -> Mapping[str, Any]:
     return prior
 
 
-# Concentrations beyond this have too few digits, as differences of digamma functions.
-_MOST = 1e8
-# Sums of weights beyond this have too few digits left for the prior, which keeps covariances apart from singular ones.
-_MOST_WEIGHT = 1e15
-
-
 def check_concentration(concentration: Any) -> StickBreaking:
     """The prior of the sticks: Beta(1, concentration), or Beta(a1, a2) for a pair."""
     if isinstance(concentration, tuple | list | np.ndarray):
@@ -55,12 +51,11 @@ def check_concentration(concentration: Any) -> StickBreaking:
         pair = concentration
     else:
         pair = (1.0, concentration)
+    most = VARIATIONAL.most_concentration
     for value in pair:
         check_number("concentration", value, above=0.0, hint="Pass a number > 0, or a pair of such.")
-        if not value <= _MOST:
-            raise ValueError(
-                f"concentration must be at most {_MOST:g}, got {value!r}: all weight would be in the tail."
-            )
+        if not value <= most:
+            raise ValueError(f"concentration must be at most {most:g}, got {value!r}: all weight would be in the tail.")
     return StickBreaking(float(pair[0]), float(pair[1]))
 
 
@@ -74,7 +69,7 @@ def check_rows(X: Any, family: Conjugate) -> None:
     check_domain(X, family, "family")
 
 
-class Problem(NamedTuple):
+class MixtureProblem(NamedTuple):
     """Checked rows and what is assumed of them."""
 
     setting: Setting
@@ -83,16 +78,16 @@ class Problem(NamedTuple):
     degenerate: bool  # rows do not differ
 
     @classmethod
-    def of(cls, X: Any, sample_weight: Any, name: str, prior: Any, weights: StickBreaking) -> "Problem":
+    def of(cls, X: Any, sample_weight: Any, name: str, prior: Any, weights: StickBreaking) -> "MixtureProblem":
         """Check X for the family and bring it into units of its own."""
         family = CONJUGATE[name]()
         given = check_given(prior, family)
         check_rows(X, family)
         weight = check_weight(sample_weight, X.shape[0])
-        if weight.sum() > _MOST_WEIGHT:
+        if weight.sum() > VARIATIONAL.most_weight:
             raise ValueError(
-                f"The sum of sample_weight is {weight.sum():g}, and beyond {_MOST_WEIGHT:g} the prior is lost in "
-                "rounding. A weight counts as so many copies of a row: divide them."
+                f"The sum of sample_weight is {weight.sum():g}, and beyond {VARIATIONAL.most_weight:g} the prior "
+                "is lost in rounding. A weight counts as so many copies of a row: divide them."
             )
         n = np.array(weight) if weight.size else np.ones(X.shape[0])  # a copy: it may be permuted
         if (n == 0).any():
@@ -135,7 +130,7 @@ def _mean(X: Any, n: Array) -> Array:
     return np.asarray(total / n.sum())
 
 
-class Model(NamedTuple):
+class MixtureModel(NamedTuple):
     """A fitted mixture that can be asked about rows."""
 
     setting: Setting
@@ -144,7 +139,7 @@ class Model(NamedTuple):
     length: float  # mean total of the rows
 
     @classmethod
-    def of(cls, problem: Problem, mixture: Mixture) -> "Model":
+    def of(cls, problem: MixtureProblem, mixture: Mixture) -> "MixtureModel":
         """The model of a finished fit."""
         tied = problem.tied
         length = 0.0 if problem.setting.family.continuous else float(tied.n @ np.asarray(tied.mean.sum(axis=1)).ravel())
@@ -159,15 +154,31 @@ class Model(NamedTuple):
         inside = self.setting.family.covariances(self.mixture.params)
         return None if inside is None else inside * self.units.scale**2
 
-    def tied(self, X: Any, n: Array | None = None) -> Tied:
+    def tied(self, X: Any) -> Tied:
         """Rows, checked and in the units of the model."""
-        family = self.setting.family
-        check_rows(X, family)
-        rows = self.units.rows(X) if family.continuous else X
-        return make_tied(rows, np.ones(X.shape[0]) if n is None else n, family, self.units)
+        check_rows(X, self.setting.family)
+        return self._tied(X, np.ones(X.shape[0]))
 
-    def assign(self, tied: Tied) -> tuple[Array, float]:
-        """Labels of rows and their free energy, from one exact look at all of them."""
+    def _tied(self, X: Any, n: Array) -> Tied:
+        family = self.setting.family
+        return make_tied(self.units.rows(X) if family.continuous else X, n, family, self.units)
+
+    def labels(self, X: Any) -> Array:
+        """Likeliest component of each row."""
+        return self._assign(self.tied(X))[0]
+
+    def last_look(self, partition: Partition, X: Any, weight: Array) -> tuple[Array, float]:
+        """Labels of the rows that were fitted and their free energy, from one exact look at all of them."""
+        if partition.rows.size != X.shape[0]:  # some weigh nothing
+            return self._assign(self._tied(X, weight))
+        found, energy = self._assign(partition.rows)
+        if partition.places is None:
+            return found, energy
+        labels = np.empty_like(found)
+        labels[partition.places] = found
+        return labels, energy
+
+    def _assign(self, tied: Tied) -> tuple[Array, float]:
         view = self.mixture.view(self.setting)
         labels, lse = assign(tied, view.runner(tied), view.log_weight)
         return labels, view.divergence - float(tied.n @ lse) - tied.base

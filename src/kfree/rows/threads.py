@@ -123,11 +123,15 @@ def _together(function: Callable[[Any], T], items: list[Any], pool: ThreadPoolEx
 
     futures: list[Future[None]] = []
     try:
-        futures += [pool.submit(work) for _ in range(min(helpers, len(items) - 1))]
+        for _ in range(min(helpers, len(items) - 1)):
+            futures.append(pool.submit(work))
         work()
     finally:
         left.clear()  # after an error or an interrupt nothing may write behind the caller's back
-        wait(futures)
+        try:
+            wait(futures)
+        finally:  # nor if the interrupt comes while waiting
+            wait(futures)
     for future in futures:
         future.result()
     return results

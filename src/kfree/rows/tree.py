@@ -33,7 +33,7 @@ _PIECE = 65_536
 _STEPS_APART = 2.0**24
 
 
-class Part(NamedTuple):
+class NodeStats(NamedTuple):
     """Statistics of some nodes, a row for each; of two children one after the other."""
 
     start: Array
@@ -44,11 +44,11 @@ class Part(NamedTuple):
     second: Array | None
 
 
-class Born(NamedTuple):
+class NewNodes(NamedTuple):
     """What has become of nodes that were to be parted."""
 
     apart: Array  # which of them have children
-    children: Part
+    children: NodeStats
     alike: Array  # whether a child holds copies of one row
 
 
@@ -64,25 +64,25 @@ class DenseTable:
         self.key = np.empty(0, np.uint32)  # says which rows stand for a node; the same for copies, wherever they lie
         self._diagonal = np.cumsum(np.arange(self.p, 0, -1)) - np.arange(self.p, 0, -1)  # in a packed triangle
 
-    def part(self, nodes: Part, cut: Array, axes: bool) -> Born:
+    def part(self, nodes: NodeStats, cut: Array, axes: bool) -> NewNodes:
         """Part the rows of nodes; fills ``cut`` where it is negative."""
         if (cut < 0).any():
             self._halve(nodes, cut, axes)
         return _born(self, nodes, cut)
 
-    def part_at_once(self, nodes: Array, first: int, fields: Part, left: Array, parent: Array) -> int:
+    def part_at_once(self, nodes: Array, first: int, fields: NodeStats, left: Array, parent: Array) -> int:
         """All that is to be done for nodes of few rows, with full covariances, in one call: their children are written
         from place ``first`` on. How many there are."""
         rows = (self.X, self.weight, self.log_h, self.level, self.key, self.order)
         limits = (_TIE, min(8, _STEPS // self.p), _STEPS, _SETTLED)
         return int(kernels().part_nodes(*rows, nodes, first, (UNSPLIT, LEAF), *limits, *fields, left, parent))
 
-    def _halve(self, part: Part, cut: Array, axes: bool) -> None:
+    def _halve(self, part: NodeStats, cut: Array, axes: bool) -> None:
         direction, spread = self._directions(part, axes)
         rows = (self.X, self.weight, self.log_h, self.key, self.order)
         kernels().halve_dense(*rows, part.start, part.stop, part.mean, direction, _TIE * np.sqrt(spread), cut)
 
-    def _directions(self, part: Part, axes: bool) -> tuple[Array, Array]:
+    def _directions(self, part: NodeStats, axes: bool) -> tuple[Array, Array]:
         """Directions to part nodes along, and the sums of their variances."""
         direction, slices = np.zeros((part.n.shape[0], self.p)), (part.start, part.stop)
         if self.shape == "full" and not axes:
@@ -112,12 +112,12 @@ class DenseTable:
         kernels().alike_dense(self.X, start, stop, alike)
         return alike
 
-    def measure(self, start: Array, stop: Array, centre: Array) -> Part:
+    def measure(self, start: Array, stop: Array, centre: Array) -> NodeStats:
         """Statistics of slices; large ones are measured piece by piece."""
         if not (stop - start > _PIECE).any():
             n, mean, log_h = self._means(start, stop, centre)
             second = None if self.shape == "none" else self._seconds(start, stop, n, mean)
-            return Part(start, stop, n, mean, log_h + self.level, second)
+            return NodeStats(start, stop, n, mean, log_h + self.level, second)
         cuts = [np.append(np.arange(a, b, _PIECE), b) for a, b in zip(start, stop)]
         begin, end = np.concatenate([cut[:-1] for cut in cuts]), np.concatenate([cut[1:] for cut in cuts])
         owner = np.repeat(np.arange(start.shape[0]), [cut.size - 1 for cut in cuts])
@@ -138,9 +138,9 @@ class DenseTable:
                 return self._seconds(begin[i : i + 1], end[i : i + 1], n[owner[i : i + 1]], mean[owner[i : i + 1]])
 
             second = np.add.reduceat(np.concatenate(list(in_order(seconds, pieces))), first)
-        return Part(start, stop, n, mean, log_h + self.level, second)
+        return NodeStats(start, stop, n, mean, log_h + self.level, second)
 
-    def give_keys(self, whole: Part) -> None:
+    def give_keys(self, whole: NodeStats) -> None:
         """Give the rows keys by their distance from the mean of all: the same in any order, and if all are turned."""
         assert whole.second is not None
         spread = self._spread(whole.second)[0]
@@ -193,7 +193,7 @@ class CsrTable:
         self.level = 0.0 if self.log_h.size else float(rows.log_h[0])
         self.order, self.p = order, X.shape[1]
 
-    def part(self, nodes: Part, cut: Array, axes: bool) -> Born:
+    def part(self, nodes: NodeStats, cut: Array, axes: bool) -> NewNodes:
         """Part the rows of nodes; fills ``cut``."""
         direction, slices = np.empty((cut.shape[0], self.p)), (nodes.start, nodes.stop)
         steps = (_PASSES, _SETTLED_OVER_ROWS)
@@ -208,21 +208,21 @@ class CsrTable:
         kernels().alike_csr(*self.entries, self.order, start, stop, alike)
         return alike
 
-    def measure(self, start: Array, stop: Array, centre: Array) -> Part:
+    def measure(self, start: Array, stop: Array, centre: Array) -> NodeStats:
         """Statistics of slices."""
         n, log_h, mean = np.empty(start.shape[0]), np.empty(start.shape[0]), np.empty((start.shape[0], self.p))
         rows = (self.weight, self.log_h, self.order)
         kernels().mean_csr(*self.entries, *rows, start, stop, n, mean, log_h)
-        return Part(start, stop, n, mean, log_h + self.level, None)
+        return NodeStats(start, stop, n, mean, log_h + self.level, None)
 
 
-def _born(table: CsrTable | DenseTable, nodes: Part, cut: Array) -> Born:
+def _born(table: CsrTable | DenseTable, nodes: NodeStats, cut: Array) -> NewNodes:
     """The children of nodes that are parted at ``cut``."""
     apart = np.flatnonzero(cut < nodes.stop)
     start, stop = np.empty(2 * apart.size, np.intp), np.empty(2 * apart.size, np.intp)
     start[::2], start[1::2], stop[::2], stop[1::2] = nodes.start[apart], cut[apart], cut[apart], nodes.stop[apart]
     children = table.measure(start, stop, np.repeat(nodes.mean[apart], 2, axis=0))
-    return Born(apart, children, table.alike(start, stop))
+    return NewNodes(apart, children, table.alike(start, stop))
 
 
 def _varying(values: Array, usual: float | None = None) -> Array:
@@ -338,7 +338,7 @@ class Tree:
         if few and isinstance(table, DenseTable) and table.shape == "full" and self._slices is None:
             return table.part_at_once(nodes, first, self._nodes, self.left, self.parent)
         own = None if second is None else second[nodes]
-        part = Part(*slices, n[nodes], mean[nodes], log_h[nodes], own)
+        part = NodeStats(*slices, n[nodes], mean[nodes], log_h[nodes], own)
         return self._write(nodes, first, table.part(part, self._cuts(nodes), self._slices is not None))
 
     def _cuts(self, nodes: Array) -> Array:
@@ -350,7 +350,7 @@ class Tree:
             cut[given] = self._slices.stop[child[given]]
         return cut
 
-    def _write(self, nodes: Array, first: int, born: Born) -> int:
+    def _write(self, nodes: Array, first: int, born: NewNodes) -> int:
         """Number the children of nodes; those without are leaves."""
         parents, stop = nodes[born.apart], first + born.alike.size
         for field, values in zip(self._nodes, born.children):
@@ -375,5 +375,5 @@ class Tree:
         def grown(field: Any) -> Any:
             return None if field is None else np.concatenate([field, np.empty((spare, *field.shape[1:]), field.dtype)])
 
-        self._nodes = Part(*map(grown, self._nodes))
+        self._nodes = NodeStats(*map(grown, self._nodes))
         self.left, self.parent, self._ready = grown(self.left), grown(self.parent), grown(self._ready)

@@ -47,11 +47,6 @@ class StickBreaking(NamedTuple):
         left = np.concatenate([[1.0], np.cumprod(sticks[:, 1] / whole)])
         return left * np.append(sticks[:, 0] / whole, 1.0)
 
-    def cost(self, sizes: Array) -> float:
-        """What weights cost in the free energy, for sizes (T + 1,) and the best sticks."""
-        sticks = self.posterior(sizes)
-        return self.divergence(sticks) - float(sizes @ self.expected_log(sticks))
-
 
 def by_size(sizes: Array) -> Array:
     """The order of components that costs least at given sizes: decreasing, ties as they were."""

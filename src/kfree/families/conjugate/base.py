@@ -41,7 +41,7 @@ class Whitened(NamedTuple):
 Form = Linear | Weighted | Whitened
 
 
-class Sums(NamedTuple):
+class Moments(NamedTuple):
     """Weighted sums of statistics over the rows of K components."""
 
     mass: Array  # (K,) sum of r
@@ -68,6 +68,8 @@ class Conjugate(ABC):
     lower_open: ClassVar[bool] = False
     #: True if rows are centred and scaled first, which changes nothing but the rounding.
     continuous: ClassVar[bool] = False
+    #: What nodes of a tree must know of the second moments of their rows: "full", "diag", "spherical" or "none".
+    second_moments: ClassVar[str] = "none"
     #: What to do about a value outside, the end of the error message.
     advice: ClassVar[str] = ""
     #: Names of the hyperparameters a user may set.
@@ -78,7 +80,7 @@ class Conjugate(ABC):
         """The prior: by default as weak as is proper and scaled by the data, else as the user said."""
 
     @abstractmethod
-    def posterior(self, prior: Any, sums: Sums) -> Any:
+    def posterior(self, prior: Any, sums: Moments) -> Any:
         """The prior updated with sums of statistics, one for each component."""
 
     @abstractmethod
@@ -111,6 +113,10 @@ class Conjugate(ABC):
         """Inverse expected precisions; None if the family has none."""
         return None
 
+    def directions(self, params: Any) -> Array | None:
+        """Directions (K, p) along which components are longest; None if parameters do not say so."""
+        return None
+
     def standardised(self, X: Any, mean: Array) -> Any:
         """Rows as they are looked at when a component with this mean is to be split; sparse if X is."""
         return X
@@ -129,7 +135,7 @@ def join(params: Sequence[R]) -> R:
     return type(params[0])(*(np.concatenate(fields) for fields in zip(*params)))
 
 
-def pooled(sums: Sums, prior_mean: Array, beta: float) -> tuple[Array, Array, Array]:
+def pooled(sums: Moments, prior_mean: Array, beta: float) -> tuple[Array, Array, Array]:
     """Posterior means (K, p) of locations, mean of the rows less ``about``, and its distance from the prior mean."""
     safe = np.maximum(sums.mass, np.finfo(float).tiny)[:, None]
     gap = np.where(sums.mass[:, None] > 0, sums.first / safe, 0.0)

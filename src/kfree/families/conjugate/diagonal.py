@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.conjugate.base import Conjugate, Facts, Sums, Weighted, hyperparameter, pooled
+from kfree.families.conjugate.base import Conjugate, Facts, Moments, Weighted, hyperparameter, pooled
 from kfree.families.conjugate.divergences import gamma_divergence
 from kfree.families.conjugate.full import LOG_2PI
 
@@ -37,7 +37,7 @@ class _Precisions(Conjugate):
         shape = nu * (D / columns) / 2
         return NormalGamma(mean[None], beta, shape, shape * width[None])
 
-    def _squares(self, prior: NormalGamma, sums: Sums) -> tuple[Array, Array]:
+    def _squares(self, prior: NormalGamma, sums: Moments) -> tuple[Array, Array]:
         """Posterior means, and sums of squares (K, D) with the term for their distance from the prior mean."""
         assert sums.second is not None
         beta0 = float(prior.beta[0])
@@ -74,12 +74,13 @@ class DiagonalGaussian(_Precisions):
     """Gaussian rows with independent columns; the predictive density is a product of Student's t."""
 
     name = "diag"
+    second_moments = "diag"
 
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> NormalGamma:
         """A precision for each column."""
         return self._prior(facts, given, facts.p)
 
-    def posterior(self, prior: NormalGamma, sums: Sums) -> NormalGamma:
+    def posterior(self, prior: NormalGamma, sums: Moments) -> NormalGamma:
         """Squares count half a degree of freedom each."""
         mean, squares = self._squares(prior, sums)
         return NormalGamma(mean, prior.beta + sums.mass, prior.shape + sums.mass / 2, prior.rate + squares / 2)
@@ -110,12 +111,13 @@ class SphericalGaussian(_Precisions):
     """Gaussian rows with one variance for all columns; the predictive density is D-variate Student's t."""
 
     name = "spherical"
+    second_moments = "spherical"
 
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> NormalGamma:
         """One precision, which D squares of a row speak of."""
         return self._prior(facts, given, 1)
 
-    def posterior(self, prior: NormalGamma, sums: Sums) -> NormalGamma:
+    def posterior(self, prior: NormalGamma, sums: Moments) -> NormalGamma:
         """Squares of all columns count."""
         mean, squares = self._squares(prior, sums)
         shape = prior.shape + sums.mass * mean.shape[1] / 2

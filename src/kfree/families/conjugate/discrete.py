@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.conjugate.base import Conjugate, Facts, Linear, Sums, hyperparameter
+from kfree.families.conjugate.base import Conjugate, Facts, Linear, Moments, hyperparameter
 from kfree.families.conjugate.divergences import beta_divergence, dirichlet_divergence, gamma_divergence
 
 
@@ -44,7 +44,7 @@ class Multinomial(Conjugate):
         """Half a count for every column."""
         return Dirichlet(hyperparameter(given, "counts", 0.5, (facts.p,), 0.0)[None])
 
-    def posterior(self, prior: Dirichlet, sums: Sums) -> Dirichlet:
+    def posterior(self, prior: Dirichlet, sums: Moments) -> Dirichlet:
         """Counts add."""
         return Dirichlet(prior.counts + sums.first)
 
@@ -97,7 +97,7 @@ class PoissonCounts(Conjugate):
         shape = hyperparameter(given, "shape", facts.mean + 0.5, (facts.p,), 0.0)
         return Gammas(shape[None], hyperparameter(given, "rate", 1.0, (1,), 0.0))
 
-    def posterior(self, prior: Gammas, sums: Sums) -> Gammas:
+    def posterior(self, prior: Gammas, sums: Moments) -> Gammas:
         """Counts and rows add."""
         return Gammas(prior.shape + sums.first, prior.rate + sums.mass)
 
@@ -143,7 +143,7 @@ class BernoulliBits(Conjugate):
         ones, zeros = (hyperparameter(given, name, 0.5, (facts.p,), 0.0)[None] for name in self.hyperparameters)
         return Betas(ones, zeros)
 
-    def posterior(self, prior: Betas, sums: Sums) -> Betas:
+    def posterior(self, prior: Betas, sums: Moments) -> Betas:
         """Ones and zeros add."""
         return Betas(prior.ones + sums.first, prior.zeros + np.maximum(sums.mass[:, None] - sums.first, 0.0))
 

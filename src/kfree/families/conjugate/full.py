@@ -8,7 +8,7 @@ from scipy.linalg import cholesky
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.conjugate.base import Conjugate, Facts, Sums, Whitened, hyperparameter, pooled
+from kfree.families.conjugate.base import Conjugate, Facts, Moments, Whitened, hyperparameter, pooled
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -33,6 +33,7 @@ class FullGaussian(Conjugate):
 
     name = "gaussian"
     continuous = True
+    second_moments = "full"
     hyperparameters = ("mean", "mean_precision", "degrees_of_freedom", "covariance")
 
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> NormalWishart:
@@ -48,7 +49,7 @@ class FullGaussian(Conjugate):
             raise ValueError(f"prior['covariance'] must be a positive number or a positive definite ({D}, {D}) matrix.")
         return _record(mean[None], beta, nu, nu[:, None, None] * width)
 
-    def posterior(self, prior: NormalWishart, sums: Sums) -> NormalWishart:
+    def posterior(self, prior: NormalWishart, sums: Moments) -> NormalWishart:
         """Sums of squares about the mean of the rows, and a term for its distance from the prior mean."""
         assert sums.second is not None
         beta0 = float(prior.beta[0])
@@ -106,6 +107,10 @@ class FullGaussian(Conjugate):
     def covariances(self, params: NormalWishart) -> Array:
         """B / nu."""
         return params.scale / params.nu[:, None, None]
+
+    def directions(self, params: NormalWishart) -> Array:
+        """Leading eigenvectors of B."""
+        return np.asarray(np.linalg.eigh(params.scale)[1][:, :, -1])
 
 
 def _outer(rows: Array) -> Array:

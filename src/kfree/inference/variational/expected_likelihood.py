@@ -10,25 +10,11 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from kfree.families import Array
-from kfree.families.conjugate import Form, Linear, Sums, Weighted, Whitened
+from kfree.families.conjugate import Form, Linear, Moments, Weighted, Whitened
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.kernels import kernels
 from kfree.rows import Tied
 from kfree.rows.threads import in_order
-
-# Entries of whitened rows held at a time: they should stay in the cache until they are squared.
-_HELD = 65_536
-# Components whitened in one product.
-_COLUMNS = 1024
-# Columns up to which compiled loops over lanes of rows beat products.
-_FEW_COLUMNS = 64
-# Nodes a column from which on directions that tell components apart are worth making, and entries they may have.
-_POINTED, _DIRECTIONS = 4, 1_000_000
-# Columns up to which compiled loops over nodes beat products.
-_FEW_NODE_COLUMNS = 64
-# Nodes x components x columns from which on nodes are shared among threads, and how finely.
-_WORTH_THREADS, _PARTS = 1_000_000, 8
-# Relative rounding of whitened rows above which rows are centred for each component.
-_FAR = 1e-10
 
 
 class Shares(NamedTuple):
@@ -90,7 +76,7 @@ class Runner(ABC):
         """Sums of a block for responsibilities (K, m); they add."""
 
     @abstractmethod
-    def result(self, parts: tuple[Array, ...]) -> Sums:
+    def result(self, parts: tuple[Array, ...]) -> Moments:
         """What the sums of all blocks are sums of."""
 
 
@@ -108,8 +94,8 @@ class _Linear(Runner):
         weight = resp[: self.free] * tied.n[span]
         return weight.sum(axis=1), np.asarray((tied.mean[span].T @ weight.T).T)
 
-    def result(self, parts: tuple[Array, ...]) -> Sums:
-        return Sums(parts[0], parts[1], None, np.zeros((self.free, self.p)))
+    def result(self, parts: tuple[Array, ...]) -> Moments:
+        return Moments(parts[0], parts[1], None, np.zeros((self.free, self.p)))
 
 
 class _Weighted(Runner):
@@ -139,8 +125,8 @@ class _Weighted(Runner):
             second += own / (self.p if tied.second.ndim == 1 else 1)  # of a sum over columns each gets its part
         return mass, first, second
 
-    def result(self, parts: tuple[Array, ...]) -> Sums:
-        return Sums(parts[0], parts[1], parts[2], self.form.mean[: self.free])
+    def result(self, parts: tuple[Array, ...]) -> Moments:
+        return Moments(parts[0], parts[1], parts[2], self.form.mean[: self.free])
 
 
 class _Whitened(Runner):
@@ -150,7 +136,7 @@ class _Whitened(Runner):
     def _pieces(self) -> list[tuple[int, Array, Array]]:
         """Groups of components, named by their first, and of directions: roots and whitened means."""
         root, mean, _ = self.form
-        per = max(1, _COLUMNS // self.p)
+        per = max(1, VARIATIONAL.product_columns // self.p)
         groups = [slice(k, min(k + per, self.K)) for k in range(0, self.K, per)]
         # roots are upper triangular: the first directions need the first columns only
         cuts = np.linspace(0, self.p, 1 + (1 if self.p < 8 else 2 if self.p < 32 else 4)).astype(int)
@@ -169,9 +155,9 @@ class _Whitened(Runner):
     def scores(self, tied: Tied, span: slice) -> Array:
         rows = tied.mean[span]
         scores = np.tile(-self.form.offset, (rows.shape[0], 1))
-        near = _FAR / (np.finfo(float).eps * np.sqrt(self.p) * np.abs(self.form.root).max())
+        near = VARIATIONAL.far / (np.finfo(float).eps * np.sqrt(self.p) * np.abs(self.form.root).max())
         far = max(rows.max(initial=0.0), -rows.min(initial=0.0)) > near
-        tile = max(64, _HELD // max(shift.size for _, _, shift in self._pieces))
+        tile = max(64, VARIATIONAL.held // max(shift.size for _, _, shift in self._pieces))
         for start in range(0, rows.shape[0], tile):
             some, target = rows[start : start + tile], scores[start : start + tile]
             if far:
@@ -183,14 +169,14 @@ class _Whitened(Runner):
 
     def assign(self, tied: Tied, span: slice, log_weight: Array, labels: Array, lse: Array) -> None:
         """Many rows against one component after the other: nothing of the size of rows x components is kept."""
-        if self.p > _FEW_COLUMNS:
+        if self.p > VARIATIONAL.few_columns:
             super().assign(tied, span, log_weight, labels, lse)
             return
         kernels().assign_rows(tied.mean[span], *self._heights(log_weight), labels, lse)
 
     def apart(self, tied: Tied, first: Array, log_weight: Array, share: Array) -> Array:
         """The same, compiled."""
-        if self.p > _FEW_COLUMNS:
+        if self.p > VARIATIONAL.few_columns:
             return super().apart(tied, first, log_weight, share)
         gains = np.empty(share.shape[1])
         kernels().gains_apart(tied.mean, tied.n, first, *self._heights(log_weight), share, gains)
@@ -215,9 +201,9 @@ class _Whitened(Runner):
             gram[k] = some.T @ some
         return (gram,)
 
-    def result(self, parts: tuple[Array, ...]) -> Sums:
+    def result(self, parts: tuple[Array, ...]) -> Moments:
         gram = parts[0]
-        return Sums(gram[:, 0, 0], gram[:, 0, 1:], gram[:, 1:, 1:], self.form.mean[: self.free])
+        return Moments(gram[:, 0, 0], gram[:, 0, 1:], gram[:, 1:, 1:], self.form.mean[: self.free])
 
 
 class _OfNodes(Runner):
@@ -245,12 +231,12 @@ class _WideNodes(_Whitened, _OfNodes):
         own = (resp[: self.free] * tied.n[span]) @ tied.second[span]
         return *super().sums(tied, span, resp), own
 
-    def result(self, parts: tuple[Array, ...]) -> Sums:
+    def result(self, parts: tuple[Array, ...]) -> Moments:
         mass, first, second, about = super().result(parts)
         assert second is not None
         own = np.empty((self.free, self.p, self.p))
         kernels().unpack(parts[1], own)
-        return Sums(mass, first, second + own, about)
+        return Moments(mass, first, second + own, about)
 
 
 class _Nodes(_OfNodes):
@@ -258,7 +244,7 @@ class _Nodes(_OfNodes):
 
     def _ways(self, count: int) -> tuple[Array, Array]:
         """Directions that tell components apart, if there are enough nodes to make up for their making."""
-        worth = count >= _POINTED * self.p and self.K**2 * self.p <= _DIRECTIONS
+        worth = count >= VARIATIONAL.nodes_per_column * self.p and self.K**2 * self.p <= VARIATIONAL.direction_entries
         return self._directions if worth else (np.empty((0, 0, 0)), np.empty((0, 0)))
 
     @cached_property
@@ -292,7 +278,7 @@ class _Nodes(_OfNodes):
 
     def sweep(self, tied: Tied, span: slice, log_weight: Array) -> tuple[tuple[Array, ...], float, float]:
         """The same in one call if nodes are few, where calls cost more than what they compute."""
-        if (span.stop - span.start) * self.K * self.p >= _WORTH_THREADS:
+        if (span.stop - span.start) * self.K * self.p >= VARIATIONAL.worth_threads:
             return super().sweep(tied, span, log_weight)
         assert tied.second is not None
         sums = (np.zeros(self.free), np.zeros((self.free, self.p)), np.zeros((self.free, self.p * (self.p + 1) // 2)))
@@ -303,10 +289,10 @@ class _Nodes(_OfNodes):
 
     def _parted(self, work: Callable[[slice], None], count: int, other: int) -> None:
         """Work on ``count`` things that do not touch each other, side by side if that is worth it."""
-        if count * other * self.p < _WORTH_THREADS:
+        if count * other * self.p < VARIATIONAL.worth_threads:
             work(slice(0, count))
             return
-        edges = np.linspace(0, count, min(count, _PARTS) + 1).astype(int)
+        edges = np.linspace(0, count, min(count, VARIATIONAL.thread_parts) + 1).astype(int)
         for _ in in_order(work, [slice(start, stop) for start, stop in pairwise(edges)]):
             pass
 
@@ -322,10 +308,10 @@ class _Nodes(_OfNodes):
         self._parted(of_some, self.free, tied.n[span].shape[0])
         return mass, first, packed
 
-    def result(self, parts: tuple[Array, ...]) -> Sums:
+    def result(self, parts: tuple[Array, ...]) -> Moments:
         second = np.empty((self.free, self.p, self.p))
         kernels().unpack(parts[2], second)
-        return Sums(parts[0], parts[1], second, self.form.mean[: self.free])
+        return Moments(parts[0], parts[1], second, self.form.mean[: self.free])
 
 
 _RUNNERS: dict[Any, type[Runner]] = {Linear: _Linear, Weighted: _Weighted, Whitened: _Whitened}
@@ -334,5 +320,5 @@ _RUNNERS: dict[Any, type[Runner]] = {Linear: _Linear, Weighted: _Weighted, White
 def make_runner(form: Form, free: int, tied: Tied) -> Runner:
     """The runner of a form."""
     if isinstance(form, Whitened) and tied.second is not None:
-        return (_Nodes if tied.mean.shape[1] <= _FEW_NODE_COLUMNS else _WideNodes)(form, free, tied.mean.shape[1])
+        return (_Nodes if tied.mean.shape[1] <= VARIATIONAL.few_columns else _WideNodes)(form, free, tied.mean.shape[1])
     return _RUNNERS[type(form)](form, free, tied.mean.shape[1])

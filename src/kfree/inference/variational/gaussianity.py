@@ -3,12 +3,7 @@
 import numpy as np
 
 from kfree.families import Array
-
-# Standard errors by which a moment must differ from a Gaussian's.
-_ERRORS = 5.0
-# Standard deviations, and one, by which the squared length of a row may exceed its expectation: farther rows are of
-# others, which a node may hold a few of.
-_FAR = 10.0
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 
 
 def negentropy(white: Array, n: Array) -> float:
@@ -18,8 +13,8 @@ def negentropy(white: Array, n: Array) -> float:
     From Mardia's kurtosis and the length of the mean of y |y|^2, to second order. Standard errors are the sample's own,
     as weights may differ much; rows are scaled to a mean squared length of D.
     """
-    D, square = white.shape[1], np.einsum("id,id->i", white, white)
-    near = square <= D + _FAR * (1 + np.sqrt(2 * D))
+    errors, D, square = VARIATIONAL.moment_errors, white.shape[1], np.einsum("id,id->i", white, white)
+    near = square <= D + VARIATIONAL.far_rows * (1 + np.sqrt(2 * D))
     white, square, n = white[near], square[near], n[near]
     total = float(n.sum())
     mean = float(n @ square) / total if total > 0 else 0.0
@@ -30,6 +25,6 @@ def negentropy(white: Array, n: Array) -> float:
     fourth, third = square**2 - 2 * (D + 2) * square + D * (D + 2), (square - (D + 2))[:, None] * white
     kurtosis, skew = float(weight @ fourth), weight @ third
     error = weight**2 @ (fourth - kurtosis) ** 2, weight**2 @ ((third - skew) ** 2).sum(axis=1) / D
-    if kurtosis**2 <= _ERRORS**2 * error[0] and skew @ skew <= (D + _ERRORS * np.sqrt(2 * D)) * error[1]:
+    if kurtosis**2 <= errors**2 * error[0] and skew @ skew <= (D + errors * np.sqrt(2 * D)) * error[1]:
         return 0.0
     return float(kurtosis**2 / (16 * D * (D + 2)) + skew @ skew / (4 * (D + 2)))

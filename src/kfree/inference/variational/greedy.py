@@ -1,309 +1,324 @@
 """Greedy growth: split the component whose split gains most, update everything, keep it if the free energy fell."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from kfree.families import Array
-from kfree.inference.loop import Budget, Info, run
+from kfree.inference.loop import Budget, Info, Outcome, attempt, repeat, run
 from kfree.inference.variational.partition import Partition, all_in_one
-from kfree.inference.variational.posterior import Mixture, Setting, View, arranged, best_mixture
+from kfree.inference.variational.posterior import (
+    MeasuredMixture,
+    Mixture,
+    Setting,
+    best_mixture,
+    measure,
+    updated,
+)
 from kfree.inference.variational.prune import prune
 from kfree.inference.variational.split import Proposal, propose, split_mixture
-from kfree.inference.variational.sweep import Swept, sums_of
+from kfree.inference.variational.sweep import ExpectedSums, sums_of
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.rows import Tied
 
-# Components that weigh less are not split.
-_LEAST = 2.0
-# Share of what tied rows leave in doubt that an update must gain, or it is the last.
-_ROUGH = 0.05
-# Share of a fall that counts that an update of single rows must gain; nodes are not worth more than one that counts.
-_FINE = 0.1
-# Share of what the best split gains that others must gain to be made along with it.
-_AS_GOOD = 0.25
-# Share of what splits promise one by one that they must gain together.
-_KEPT = 0.5
-# Updates on finer rows until components are looked at that these may not need.
-_SOON = 3
-# A split that has further to fall than this many times its last step is given up.
-_HOPELESS = 50
-# Rounding of a covariance over what the prior adds to it, for each unit of weight.
-_PRIOR = 2e-14
-# A proposal is good as long as the weight of its component has changed by no more than this share.
-_STALE = 0.01
 
-
-class Plan(NamedTuple):
-    """How to search."""
+class GreedyGoal(NamedTuple):
+    """What the user wants of a search."""
 
     n_candidates: int
     n_failed: int  # splits that may fail in a row
     max_components: float
     max_iter: int  # updates for each number of components
-    tol: float | None  # fall of the free energy per row and column that counts; None: 1e-5 of its size
+    tol: float  # fall of the free energy that counts, per row and column
+    relative: bool = False  # whether it is a share of the free energy instead
 
     def enough(self, tied: Tied, energy: float) -> float:
         """The fall of the free energy that counts, in nats."""
-        return 1e-5 * abs(energy) if self.tol is None else self.tol * tied.total * tied.mean.shape[1]
+        return self.tol * abs(energy) if self.relative else self.tol * tied.total * tied.mean.shape[1]
 
 
-class State(NamedTuple):
-    """A mixture and the sums under its responsibilities."""
-
-    mixture: Mixture
-    view: View
-    names: Array  # (T,) numbers that components keep as they change places
-    swept: Swept
-    energy: float
-    fall: float  # of the free energy in the last update
-    cycle: int
-
-
-class Found(NamedTuple):
+class FoundMixture(NamedTuple):
     """Result of a search."""
 
     mixture: Mixture
-    energy: float  # on the partition the search ended with
+    energy: float  # on the rows or nodes the search ended with
+    n_nodes: int  # of these
     trace: list[float]  # free energy after each update that was kept
     n_iter: int  # updates, those of failed splits included
     converged: bool
 
 
-def search(setting: Setting, partition: Partition, plan: Plan, budget: Budget) -> Found:
-    """Grow a mixture from one component."""
-    return _Search(setting, partition, plan, budget).run()
+class _Work(NamedTuple):
+    """What a search works on and is bound by."""
 
-
-def polish(setting: Setting, partition: Partition, found: Found, plan: Plan, budget: Budget) -> Found:
-    """Update a mixture that was found on another partition; a few updates are enough, converged or not."""
-    work = _Search(setting, partition, plan, budget)
-    try:
-        state, _ = work._settle(work._swept(found.mixture, np.arange(found.mixture.size)))
-    except KeyboardInterrupt:
-        budget.interrupted = True
-        return found
-    trace = [*found.trace, *work._settled[1:]]
-    return Found(state.mixture, state.energy, trace, found.n_iter + work.n_iter, found.converged)
-
-
-class _Search:
-    def __init__(self, setting: Setting, partition: Partition, plan: Plan, budget: Budget):
-        self.setting, self.partition, self.plan, self.budget = setting, partition, plan, budget
-        self.known: dict[int, Proposal] = {}
-        self.trace: list[float] = []
-        self.named = self.n_iter = 0
-        self.state: State | None = None
-        self._lean: State | None = None  # the last state that no component could be removed from
-
-    def run(self) -> Found:
-        converged = False
-        try:
-            self.state, converged = self._first()
-            while not self.budget.spent:
-                full = self.state.mixture.size >= self.plan.max_components
-                grown, settled = (False, True) if full else self._grow()
-                if grown:
-                    converged = settled
-                elif self.partition.sharpen():
-                    converged = self._again()
-                else:
-                    converged = self._prune(converged)
-                    break
-        except KeyboardInterrupt:
-            self.budget.interrupted = True
-        if self.state is None:  # interrupted before there was anything: a component at the prior
-            mixture, _ = arranged(self.setting, self.setting.prior, np.array([self.partition.tied.total]), 0.0)
-            return Found(mixture, np.inf, [np.inf], 0, False)
-        state = self.state
-        return Found(state.mixture, state.energy, self.trace, self.n_iter, converged and not self.budget.spent)
+    setting: Setting
+    partition: Partition
+    goal: GreedyGoal
+    budget: Budget
 
     @property
-    def _fine(self) -> float:
+    def fine(self) -> float:
         """Share of a fall that counts that an update must gain, or it is the last."""
-        return _FINE if self.partition.fixed else 1.0
+        return VARIATIONAL.fine if self.partition.fixed else 1.0
 
-    def _names(self, count: int) -> Array:
-        self.named += count
-        return np.arange(self.named - count, self.named)
 
-    def _first(self) -> tuple[State, bool]:
-        """One component that has all rows."""
-        tied = self.partition.tied
-        sums = sums_of(tied, self.setting.family.form(self.setting.prior), all_in_one(tied))
-        mixture, _ = best_mixture(self.setting, Swept(sums, 0.0, 0.0))
-        start = self._swept(mixture, self._names(1))
-        self.state, self.trace = start, [start.energy]
-        self.state, converged = self._settle(start)
-        self.trace = self._settled
-        return self.state, converged
+class _Growth(NamedTuple):
+    """What a search has come to."""
 
-    def _again(self) -> bool:
-        """Update everything where rows are told apart more finely; whether that converged."""
-        assert self.state is not None
-        self.state, converged = self._settle(self.state, most=_SOON)
-        self.trace += self._settled[1:]
-        if not converged:  # what coarse rows made too many dies slowly: it is removed as soon as finer rows are there
-            self._prune(converged)
-            self.state, converged = self._settle(self.state)
-            self.trace += self._settled[1:]
-        converged = self._prune(converged)
-        # clear verdicts stand where components are what they should be; all else is tried again
-        state, prices = self.state, self.setting.divergence(self.state.mixture.params)
-        sure = dict(zip(state.names.tolist(), self.partition.sure(state.view, np.arange(prices.size), prices)))
-        self.known = {name: known for name, known in self.known.items() if known.hopeless and sure.get(name, False)}
-        return converged
+    best: MeasuredMixture
+    trace: list[float]
+    n_iter: int
+    converged: bool  # whether the last updates met the tolerance
+    named: int  # components that were ever given a name
+    together: bool  # whether clear splits are made together
+    known: dict[int, Proposal]  # splits of components by their names
+    failed: int = 0  # splits that have failed in a row
+    lean: MeasuredMixture | None = None  # the last that no component could be removed from
 
-    def _prune(self, converged: bool) -> bool:
-        """Remove components that were made for what nodes mixed up; whether the last updates converged."""
-        assert self.state is not None
-        if self.partition.fixed or self.budget.spent or self.state is self._lean:
-            return converged
-        mixture, swept, energy, origin = prune(self.setting, self.partition.tied, self.state.mixture)
-        if mixture.size < self.state.mixture.size:
-            view, names = mixture.view(self.setting), self.state.names[origin]
-            self.state, converged = self._settle(State(mixture, view, names, swept, energy, np.inf, 0))
-            self.trace += self._settled
-        else:
-            self._lean = self.state
-        return converged
-
-    def _swept(
-        self, mixture: Mixture, names: Array, before: float = np.inf, cycle: int = 0, view: View | None = None
-    ) -> State:
-        view = mixture.view(self.setting) if view is None else view
-        swept, energy = mixture.sweep(self.setting, self.partition.tied, view)
-        return State(mixture, view, names, swept, energy, before - energy, cycle)
-
-    def _settle(self, start: State, target: float = np.inf, most: float = np.inf) -> tuple[State, bool]:
-        """Update everything, at most so often, until the free energy falls no more, or will not reach the target."""
-        enough, rough = self.plan.enough(self.partition.tied, start.energy), self.partition.rough
-        # what tied rows leave in doubt need not be known any better
-        enough = max(enough * self._fine, _ROUGH * rough * self.partition.tied.total)
-
-        def step(state: State) -> tuple[State, Info]:
-            mixture, order = best_mixture(self.setting, state.swept)
-            view = mixture.view(self.setting)
-            opened = self.partition.expand(view)
-            after = self._swept(mixture, state.names[order], state.energy, state.cycle + 1, view)
-            # divergences are differences of numbers of the order of D for each component, and beside a large weight
-            # little is left of the prior where a component has few rows
-            terms, total = 1e-4 * mixture.size * self.partition.tied.mean.shape[1], self.partition.tied.total
-            terms += 1e9 * total * min(1.0, _PRIOR * total)
-            scale = abs(after.swept.evidence) + abs(after.energy) + terms
-            fall = max(after.fall, 0.0)
-            if after.cycle > 1 and after.energy - target > _HOPELESS * fall:
-                fall = 0.0
-            return after, Info(after.energy, scale, fall, opened, mixture.size)
-
-        # rounding must not keep a search going
-        tol = max(enough, 1e-13 * abs(start.energy))
-        limit = int(min(self.plan.max_iter, most))
-        outcome = run(step, start, self.budget, phase="update", tol=tol, max_iter=limit, guard=start.energy)
-        self.n_iter += len(outcome.trace)
-        self._settled = [start.energy, *outcome.trace]
-        return outcome.state, outcome.converged
-
-    def _grow(self) -> tuple[bool, bool]:
-        """Try the best splits; whether some were kept, and whether the updates after them had converged."""
-        failed, together = 0, not self.partition.fixed
-        while failed < self.plan.n_failed and not self.budget.spent:
-            assert self.state is not None
-            c = self._candidate(self.state)
-            if c is None or not self._is_clear(self.state, c):
-                return False, True
-            chosen = self._all_clear(self.state, c) if together else [c]
-            names, rows = self.state.names[chosen], self.partition.tied
-            after, converged = self._split(self.state, chosen)
-            followed = [] if self.partition.tied is rows else self._follow(after.energy)
-            energy = self.state.energy
-            least = max(self.plan.enough(self.partition.tied, energy), 1e-13 * abs(energy))  # rounding is no gain
-            if len(chosen) > 1:
-                least = max(least, _KEPT * sum(self.known[int(name)].gain for name in names))
-            if after.energy <= energy - least:
-                self._accept(after)
-                return True, converged
-            self.trace += followed
-            if len(chosen) > 1:  # they were in each other's way
-                together = False
-                continue
-            failed += 1
-            self.known[int(names[0])] = Proposal(-np.inf, self.known[int(names[0])].mass)
-        return False, True
-
-    def _is_clear(self, state: State, c: int) -> bool:
-        """Whether a split gains more than tied rows leave in doubt."""
-        return self._gain(state, c) >= self.partition.rough * state.swept.sums.mass[c]
-
-    def _all_clear(self, state: State, best: int) -> list[int]:
-        """The best split, and others that are clear and not much worse, if there is room for them."""
-        least = _AS_GOOD * self._gain(state, best)
-        others = [c for c in range(state.mixture.size) if c != best and self._gain(state, c) > least]
-        others = sorted((c for c in others if self._is_clear(state, c)), key=lambda c: -self._gain(state, c))
-        sizes = np.cumsum([self.known[int(state.names[c])].sizes.size - 1 for c in [best, *others]])
-        room = self.plan.max_components - state.mixture.size
-        return [best, *others][: max(1, int((sizes <= room).sum()))]
-
-    def _follow(self, target: float) -> list[float]:
-        """Bring the state onto the rows as they are now, where the target is from, and update it until it is clear
-        which of the two is better: finer rows alone must not pass for a better mixture. Free energies on the way."""
-        assert self.state is not None
-        state = self._swept(self.state.mixture, self.state.names, view=self.state.view)
-        enough, trace = self.plan.enough(self.partition.tied, state.energy), [state.energy]
-        for _ in range(self.plan.max_iter):
-            # while rows are tied roughly, only splits whose own gain was clear come this far
-            if self.partition.rough > 0 or self.budget.spent or state.energy < target + enough:
-                break
-            mixture, order = best_mixture(self.setting, state.swept)
-            state = self._swept(mixture, state.names[order], state.energy)
-            trace.append(state.energy)
-            if state.fall <= enough * self._fine or state.energy - target > _HOPELESS * state.fall:
-                break
-        self.state = state
-        self.n_iter += len(trace) - 1
-        return trace
-
-    def _split(self, state: State, chosen: list[int]) -> tuple[State, bool]:
-        proposals = {c: self.known[int(state.names[c])] for c in chosen}
-        for proposal in proposals.values():
-            self.partition.keep(proposal.token)
-        mixture, origin = split_mixture(self.setting, state.mixture, state.swept, proposals)
-        names = np.where(origin < 0, -1, state.names[origin])
-        names[origin < 0] = self._names(int((origin < 0).sum()))
-        # on a finer partition the state to beat can only be lower than on its own
-        return self._settle(self._swept(mixture, names), state.energy)
-
-    def _accept(self, after: State) -> None:
-        last = self.trace[-1]
-        self.trace += [value for value in self._settled if value <= last] if self.partition.fixed else self._settled
-        rows = self.partition.tied
-        self.partition.coarsen(after.view)
-        if self.partition.tied is not rows:
-            after = self._swept(after.mixture, after.names, view=after.view)
-            self.trace.append(after.energy)
-        self.state = after
-
-    def _candidate(self, state: State) -> int | None:
-        """The component whose split promises most; None if there is none to split."""
-        mass = state.swept.sums.mass
-        eligible = [c for c in range(mass.size) if mass[c] > _LEAST]
-        room = min(self.plan.max_components - mass.size + 1, self.partition.ways)
-        open_ = [c for c in eligible if self._stale(int(state.names[c]), float(mass[c]), room)]
-        enough = self.plan.enough(self.partition.tied, state.energy)
-        while open_ and not self.budget.spent:
-            now, open_ = np.array(open_[: self.plan.n_candidates]), open_[self.plan.n_candidates :]
-            found = propose(self.setting, self.partition, state.mixture, state.view, state.swept, now, enough, room)
-            self.known |= {int(state.names[c]): proposal for c, proposal in zip(now, found)}
-            if max(self._gain(state, c) for c in eligible) > enough:
-                break
-        best: Any = max(eligible, key=lambda c: self._gain(state, c), default=None)
-        return best if best is not None and self._gain(state, best) > -np.inf else None
-
-    def _gain(self, state: State, c: int) -> float:
-        known = self.known.get(int(state.names[c]))
+    def gain(self, c: int) -> float:
+        """What the split of a component promises."""
+        known = self.known.get(int(self.best.names[c]))
         return -np.inf if known is None else known.gain
 
-    def _stale(self, name: int, mass: float, room: float) -> bool:
-        known = self.known.get(name)
-        if known is None or abs(known.mass - mass) > _STALE * mass:
-            return True
-        return known.sizes is not None and known.sizes.size > room
+    def after(self, outcome: Outcome, trace: list[float]) -> "_Growth":
+        """After updates that are kept, with what they add to the trace."""
+        return self._replace(
+            best=outcome.state,
+            trace=[*self.trace, *trace],
+            n_iter=self.n_iter + len(outcome.trace),
+            converged=outcome.converged,
+        )
+
+
+def search(setting: Setting, partition: Partition, goal: GreedyGoal, budget: Budget) -> FoundMixture:
+    """Grow a mixture from one component."""
+    work = _Work(setting, partition, goal, budget)
+    # made again if it is interrupted, so that there is something
+    start = attempt(lambda: _one_component(work), lambda: _one_component(work), budget)
+    growth = _Growth(start, [start.energy], 0, False, start.names.size, not partition.fixed, {})
+    outcome = _settle(work, start)
+    growth, _ = repeat(lambda growth: _round(work, growth), growth.after(outcome, outcome.trace), budget)
+    best, converged = growth.best, growth.converged and not budget.spent
+    return FoundMixture(best.mixture, best.energy, best.tied.size, growth.trace, growth.n_iter, converged)
+
+
+def polish(
+    setting: Setting, partition: Partition, found: FoundMixture, goal: GreedyGoal, budget: Budget
+) -> FoundMixture:
+    """Update a mixture that was found on another partition; a few updates are enough, converged or not."""
+    if budget.spent:
+        return found
+
+    def start() -> MeasuredMixture | None:
+        return measure(setting, partition.tied, found.mixture, np.arange(found.mixture.size))
+
+    on_rows = attempt(start, lambda: None, budget)
+    if on_rows is None:
+        return found
+    outcome = _settle(_Work(setting, partition, goal, budget), on_rows)
+    if not outcome.trace:
+        return found
+    trace, n_iter = [*found.trace, *outcome.trace], found.n_iter + len(outcome.trace)
+    return found._replace(mixture=outcome.state.mixture, energy=outcome.state.energy, trace=trace, n_iter=n_iter)
+
+
+def _one_component(work: _Work) -> MeasuredMixture:
+    """One component that has all rows."""
+    setting, tied = work.setting, work.partition.tied
+    sums = sums_of(tied, setting.family.form(setting.prior), all_in_one(tied))
+    mixture, _ = best_mixture(setting, ExpectedSums(sums, 0.0, 0.0))
+    return measure(setting, tied, mixture, np.arange(1))
+
+
+def _settle(work: _Work, start: MeasuredMixture, target: float = np.inf, most: float = np.inf) -> Outcome:
+    """Update everything, at most so often, until the free energy falls no more, or will not reach the target."""
+    setting, partition, goal, budget = work
+    total, columns = start.tied.total, start.tied.mean.shape[1]
+    # what tied rows leave in doubt need not be known any better
+    enough = max(goal.enough(start.tied, start.energy) * work.fine, VARIATIONAL.rough * partition.rough * total)
+
+    def step(state: MeasuredMixture) -> tuple[MeasuredMixture, Info]:
+        mixture, order = best_mixture(setting, state.swept)
+        view = mixture.view(setting)
+        opened = partition.expand(view)
+        after = measure(setting, partition.tied, mixture, state.names[order], view)
+        # divergences are differences of numbers of the order of D for each component, and beside a large weight
+        # little is left of the prior where a component has few rows
+        terms = VARIATIONAL.divergence_rounding * mixture.size * columns
+        terms += VARIATIONAL.nat * after.tied.total * min(1.0, VARIATIONAL.prior_rounding * after.tied.total)
+        scale = abs(after.swept.evidence) + abs(after.energy) + terms
+        fall = max(state.energy - after.energy, 0.0)
+        if state is not start and after.energy - target > VARIATIONAL.hopeless * fall:
+            fall = 0.0
+        return after, Info(after.energy, scale, fall, opened, mixture.size)
+
+    tol = max(enough, VARIATIONAL.rounding * abs(start.energy))  # rounding must not keep a search going
+    limit = int(min(goal.max_iter, most))
+    return run(step, start, budget, phase="update", tol=tol, max_iter=limit, guard=start.energy)
+
+
+def _round(work: _Work, growth: _Growth) -> tuple[_Growth, bool]:
+    """Try the best splits; or, once growth has ended, look more closely; whether there is nothing left to do."""
+    growth, chosen = _choose(work, growth)
+    if chosen:
+        return _try(work, growth, chosen), False
+    if work.budget.spent:
+        return growth, True
+    if work.partition.sharpen():
+        return _look_closely(work, growth), False
+    return _remove(work, growth), True
+
+
+def _choose(work: _Work, growth: _Growth) -> tuple[_Growth, list[int]]:
+    """Components to split at once, and the proposals this took; none if growth has ended."""
+    if growth.best.mixture.size >= work.goal.max_components or growth.failed >= work.goal.n_failed:
+        return growth, []
+    growth, best = _candidate(work, growth)
+    if best is None or not _is_clear(work, growth, best):
+        return growth, []
+    return growth, _all_clear(work, growth, best) if growth.together else [best]
+
+
+def _candidate(work: _Work, growth: _Growth) -> tuple[_Growth, int | None]:
+    """The component whose split promises most, None if there is none to split; and the proposals this took."""
+    state, partition, goal = growth.best, work.partition, work.goal
+    mass = state.swept.sums.mass
+    eligible = [c for c in range(mass.size) if mass[c] > VARIATIONAL.least_mass]
+    room = min(goal.max_components - mass.size + 1, partition.ways)
+    stale = [c for c in eligible if _is_stale(growth.known.get(int(state.names[c])), float(mass[c]), room)]
+    enough = goal.enough(partition.tied, state.energy)
+    for start in range(0, len(stale), goal.n_candidates):
+        if work.budget.spent:
+            break
+        now = np.array(stale[start : start + goal.n_candidates])
+        found = propose(work.setting, partition, state, now, enough, room)
+        growth = growth._replace(known=growth.known | {int(state.names[c]): split for c, split in zip(now, found)})
+        if max(growth.gain(c) for c in eligible) > enough:
+            break
+    best = max(eligible, key=growth.gain, default=None)
+    return growth, best if best is not None and growth.gain(best) > -np.inf else None
+
+
+def _is_stale(known: Proposal | None, mass: float, room: float) -> bool:
+    """Whether the split of a component must be tried anew."""
+    if known is None or abs(known.mass - mass) > VARIATIONAL.stale * mass:
+        return True
+    return known.sizes is not None and known.sizes.size > room
+
+
+def _is_clear(work: _Work, growth: _Growth, c: int) -> bool:
+    """Whether a split gains more than tied rows leave in doubt."""
+    return growth.gain(c) >= work.partition.rough * growth.best.swept.sums.mass[c]
+
+
+def _all_clear(work: _Work, growth: _Growth, best: int) -> list[int]:
+    """The best split, and others that are clear and not much worse, if there is room for them."""
+    state, least = growth.best, VARIATIONAL.as_good * growth.gain(best)
+    others = [c for c in range(state.mixture.size) if c != best and growth.gain(c) > least]
+    others = sorted((c for c in others if _is_clear(work, growth, c)), key=lambda c: -growth.gain(c))
+    sizes = np.cumsum([growth.known[int(state.names[c])].sizes.size - 1 for c in [best, *others]])
+    room = work.goal.max_components - state.mixture.size
+    return [best, *others][: max(1, int((sizes <= room).sum()))]
+
+
+def _try(work: _Work, growth: _Growth, chosen: list[int]) -> _Growth:
+    """Make splits and update everything; they are kept if the free energy fell."""
+    before = growth.best
+    names = before.names[chosen].tolist()
+    start = _split(work, growth, chosen)
+    # on a finer partition the state to beat can only be lower than on its own
+    outcome = _settle(work, start, before.energy)
+    after: MeasuredMixture = outcome.state
+    growth = growth._replace(named=growth.named + int((start.names >= growth.named).sum()))
+    rival, followed = (before, []) if after.tied is before.tied else _follow(work, before, after)
+    growth = growth._replace(n_iter=growth.n_iter + max(0, len(followed) - 1))
+    # rounding is no gain
+    least = max(work.goal.enough(after.tied, rival.energy), VARIATIONAL.rounding * abs(rival.energy))
+    if len(chosen) > 1:
+        least = max(least, VARIATIONAL.kept * sum(growth.known[name].gain for name in names))
+    if after.energy <= rival.energy - least:
+        return _keep(work, growth, start, outcome)
+    growth = growth._replace(best=rival, trace=[*growth.trace, *followed], n_iter=growth.n_iter + len(outcome.trace))
+    if len(chosen) > 1:  # they were in each other's way
+        return growth._replace(together=False)
+    failed = {names[0]: Proposal(-np.inf, growth.known[names[0]].mass)}
+    return growth._replace(failed=growth.failed + 1, known=growth.known | failed)
+
+
+def _split(work: _Work, growth: _Growth, chosen: list[int]) -> MeasuredMixture:
+    """The mixture with components replaced by their children, on rows that tell these apart."""
+    state = growth.best
+    proposals = {c: growth.known[int(state.names[c])] for c in chosen}
+    for proposal in proposals.values():
+        work.partition.keep(proposal.token)
+    mixture, origin = split_mixture(work.setting, state.mixture, state.swept, proposals)
+    new = origin < 0
+    names = np.where(new, -1, state.names[origin])
+    names[new] = growth.named + np.arange(new.sum())
+    return measure(work.setting, work.partition.tied, mixture, names)
+
+
+def _follow(work: _Work, state: MeasuredMixture, rival: MeasuredMixture) -> tuple[MeasuredMixture, list[float]]:
+    """Bring a state onto the rows of its rival, and update it until it is clear which of the two is better: finer rows
+    alone must not pass for a better mixture. Free energies on the way."""
+    state = measure(work.setting, rival.tied, state.mixture, state.names, state.view)
+    enough, start = work.goal.enough(rival.tied, state.energy), (state, [state.energy])
+
+    def step(at: tuple[MeasuredMixture, list[float]]) -> tuple[tuple[MeasuredMixture, list[float]], bool]:
+        after, last = updated(work.setting, at[0]), at[0].energy
+        fall, ahead = last - after.energy, after.energy - rival.energy
+        done = after.energy < rival.energy + enough or fall <= enough * work.fine or ahead > VARIATIONAL.hopeless * fall
+        return (after, [*at[1], after.energy]), done
+
+    # while rows are tied roughly, only splits whose own gain was clear come this far
+    if work.partition.rough > 0 or state.energy < rival.energy + enough:
+        return start
+    return repeat(step, start, work.budget, most=work.goal.max_iter)[0]
+
+
+def _keep(work: _Work, growth: _Growth, start: MeasuredMixture, outcome: Outcome) -> _Growth:
+    """The state after a split that is kept, on rows joined where it does not tell them apart."""
+    settled, last, partition = [start.energy, *outcome.trace], growth.trace[-1], work.partition
+    growth = growth.after(outcome, [value for value in settled if value <= last] if partition.fixed else settled)
+    after = growth.best
+
+    def coarsened() -> MeasuredMixture:
+        partition.coarsen(after.view)
+        if partition.tied is after.tied:
+            return after
+        return measure(work.setting, partition.tied, after.mixture, after.names, after.view)
+
+    if not work.budget.interrupted:  # nodes may not fit together any more
+        best = attempt(coarsened, lambda: after, work.budget)
+        growth = growth if best is after else growth._replace(best=best, trace=[*growth.trace, best.energy])
+    return growth._replace(failed=0, together=not partition.fixed)
+
+
+def _look_closely(work: _Work, growth: _Growth) -> _Growth:
+    """Update everything where rows are told apart more finely, and see what can be done without."""
+    outcome = _settle(work, growth.best, most=VARIATIONAL.soon)
+    growth = growth.after(outcome, outcome.trace)
+    if (
+        not growth.converged
+    ):  # what coarse rows made too many dies slowly: it is removed as soon as finer rows are there
+        growth = _remove(work, growth)
+        outcome = _settle(work, growth.best)
+        growth = growth.after(outcome, outcome.trace)
+    growth = _remove(work, growth)
+    if work.budget.spent:
+        return growth
+    # clear verdicts stand where components are what they should be; all else is tried again
+    state, prices = growth.best, work.setting.divergence(growth.best.mixture.params)
+    sure = dict(zip(state.names.tolist(), work.partition.sure(state.view, np.arange(prices.size), prices)))
+    known = {name: known for name, known in growth.known.items() if known.hopeless and sure.get(name, False)}
+    return growth._replace(known=known, failed=0, together=not work.partition.fixed)
+
+
+def _remove(work: _Work, growth: _Growth) -> _Growth:
+    """Remove components that were made for what nodes mixed up."""
+    if work.partition.fixed or work.budget.spent or growth.best is growth.lean:
+        return growth
+    fewer = prune(work.setting, growth.best, work.budget)
+    if fewer.mixture.size == growth.best.mixture.size:
+        return growth._replace(lean=growth.best)
+    outcome = _settle(work, fewer)
+    return growth.after(outcome, [fewer.energy, *outcome.trace])

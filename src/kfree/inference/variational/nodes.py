@@ -11,74 +11,65 @@ from kfree.families import Array
 from kfree.families.conjugate import Linear, Weighted, Whitened
 from kfree.inference.variational.expected_likelihood import Shares, whiten
 from kfree.inference.variational.gaussianity import negentropy
-from kfree.inference.variational.partition import Part, Ray
+from kfree.inference.variational.partition import ComponentRows, Ray
 from kfree.inference.variational.posterior import View
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.rows import Tied
 from kfree.rows.threads import in_order
 from kfree.rows.tree import LEAF, Tree
 
-# Levels a tree is expanded by at first.
-_DEPTH = 5
-# Levels that nodes are expanded by at a time.
-_LEVELS = 4
-# Times that nodes are looked at for each number of components, as long as these are too few.
-_LOOKS = 1
-# Part of the slack below which gains are not trusted while growing.
-_DOUBT = 0.1
-# Times the weight of its component that stands for the weight of all rows when a node is looked at closely.
-_LIGHTER = 4.0
-# Rows of a node that are looked at closely.
-_SAMPLE = 1024
-# The same while growing.
-_GLANCE = 64
-# Rows that are looked at in one go.
-_TOGETHER = 16_384
-# Rows a column from which on a component that is not Gaussian is worth a closer look.
-_AMPLE = 50
-# Share of what a component costs that others in its place must promise to be looked for closely.
-_PAYS = 0.1
-# Columns, and rows a column, at which nodes save nothing from the start: few would hold more rows than columns.
-_WIDE, _PER_COLUMN = 64, 20
-# Share of the tolerances that is left when nodes are refined at the end.
-_FINER = 0.1
-# Share of the weight in nodes of a single row (or its copies) from which on nodes save nothing. Rows are not counted,
-# so that copies and weights come to the same.
-_TOO_MUCH = 0.2
 
-
-class Rule(NamedTuple):
+class ExpansionRule(NamedTuple):
     """When to expand a node."""
 
     kind: str = "gain"  # "gain", or "q": the paper's
-    gain: float = 0.01  # nats per row that the split of a node must gain
-    change: float = 0.1  # total variation of q between a node and its children, for the paper's rule
-    misfit: float = 3.0  # standard errors by which the mean distance of a node's rows may exceed its expectation
-    slack: float = 0.03  # nats per row and column by which it may do so in any case
-    least: float = 1e-4  # nats per row and column of all rows that a node must be in question for
-    refine: bool = False  # whether growth goes on with a tenth of the tolerance once it has ended
+    refine: bool = False  # whether growth goes on with a tenth of the tolerances once it has ended
+    tolerance: float = 1.0  # share of the usual tolerances
+
+    @property
+    def gain(self) -> float:
+        """Nats per row that the split of a node must gain."""
+        return self.tolerance * VARIATIONAL.gain
+
+    @property
+    def least(self) -> float:
+        """Nats per row and column of all rows that a node must be in question for."""
+        return self.tolerance * VARIATIONAL.least_gain
+
+    @property
+    def change(self) -> float:
+        """Total variation of q between a node and its children, for the paper's rule."""
+        return self.tolerance * VARIATIONAL.change
 
 
 class TreeNodes:
     """A partition of the rows into nodes of a tree; falls back to the rows themselves if there are too many."""
 
-    def __init__(self, tree: Tree, rule: Rule):
+    def __init__(self, tree: Tree, rule: ExpansionRule):
         self.tree, self.rows, self.places, self.rule = tree, tree.rows, tree.places, rule
         self.total = self.rows.total
         self.fixed, self.growing, self._looks = False, True, 0
         self._seen = np.zeros(0, np.intp)  # nodes that were looked at row by row
         self.nodes = np.zeros(1, np.intp)
-        columns = self.rows.mean.shape[1]
-        if columns > _WIDE and max(self.rows.size, self.total) < _PER_COLUMN * columns:  # the same for copies
+        columns, size = self.rows.mean.shape[1], max(self.rows.size, self.total)  # the same for copies
+        if columns > VARIATIONAL.wide_columns and size < VARIATIONAL.rows_per_column * columns:
             self.tied, self.fixed, self.growing = self.rows, True, False
             return
-        for _ in range(_DEPTH):
+        for _ in range(VARIATIONAL.depth):
             self._replace(self.nodes)
         self._gather()
 
     @property
+    def full(self) -> bool:
+        """The tree has all the nodes it may have."""
+        return self.tree.full and not self.fixed
+
+    @property
     def rough(self) -> float:
         """While growing, nodes are looked at only now and then, and not closely."""
-        return _DOUBT * self.rule.slack * self.rows.mean.shape[1] if self.growing and not self.fixed else 0.0
+        if self.fixed or not self.growing:
+            return 0.0
+        return VARIATIONAL.doubt * VARIATIONAL.slack * self.rows.mean.shape[1]
 
     @property
     def ways(self) -> float:
@@ -87,7 +78,7 @@ class TreeNodes:
 
     def _gather(self) -> None:
         self.tied = self.tree.tied(self.nodes)
-        if self.tied.n[self.tree.left[self.nodes] == LEAF].sum() > _TOO_MUCH * self.total:
+        if self.tied.n[self.tree.left[self.nodes] == LEAF].sum() > VARIATIONAL.single_rows * self.total:
             self.tied, self.fixed = self.rows, True
 
     def _replace(self, some: Array) -> Array:
@@ -112,22 +103,23 @@ class TreeNodes:
             return np.zeros(len(wanted), bool)
         share = view.shares(self.tied).resp
         lost = in_order(lambda c: self._lost(form, int(c), np.flatnonzero(share[c] > 0.5)), wanted)
-        return np.array(list(lost)) <= _PAYS * prices
+        return np.array(list(lost)) <= VARIATIONAL.pays * prices
 
     def _lost(self, form: Weighted | Whitened, c: int, own: Array) -> float:
         """Nats that a Gaussian lacks in describing the rows of a component's own nodes; 0 if there are few rows."""
         mass = float(self.tied.n[own].sum())
-        if mass < _AMPLE * self.rows.mean.shape[1]:
+        if mass < VARIATIONAL.ample * self.rows.mean.shape[1]:
             return 0.0
-        rows, _ = self.tree.sample(self.nodes[own], _SAMPLE, merged=True)  # each counts once for what chance may do
+        # merged: each counts once for what chance may do
+        rows, _ = self.tree.sample(self.nodes[own], VARIATIONAL.sample, merged=True)
         return mass * negentropy(whiten(rows.mean, form, c), rows.n)
 
-    def part(self, index: Array, share: Array) -> Part:
+    def part(self, index: Array, share: Array) -> ComponentRows:
         """Some of the nodes."""
         names = index if self.fixed else self.nodes[index]
-        return Part(names, self.tied.take(index), share, None if self.fixed else names[:0])
+        return ComponentRows(names, self.tied.take(index), share, None if self.fixed else names[:0])
 
-    def refined(self, parts: list[Part], rays: list[Ray]) -> list[Part]:
+    def refined(self, parts: list[ComponentRows], rays: list[Ray]) -> list[ComponentRows]:
         """Half of the nodes that are mostly the component's, those widest along the ray, give way to their children."""
         if self.fixed:
             return parts
@@ -135,7 +127,7 @@ class TreeNodes:
         self.tree.split(np.unique(np.concatenate([part.names[w] for part, w in zip(parts, widest)])))
         return [self._with_children(part, w) for part, w in zip(parts, widest)]
 
-    def _widest(self, part: Part, ray: Ray) -> Array:
+    def _widest(self, part: ComponentRows, ray: Ray) -> Array:
         """Positions of half of the nodes that are mostly the component's: the widest along a ray."""
         own = np.flatnonzero((part.share > 0.5) & (self.tree.left[part.names] != LEAF))
         width = (part.rows.n * _along(part.rows, ray.direction))[own]
@@ -143,7 +135,7 @@ class TreeNodes:
         width = np.round(np.log(np.maximum(width, np.finfo(float).tiny)), 9)
         return own[np.argsort(-width, kind="stable")[: (own.size + 1) // 2]]
 
-    def _with_children(self, part: Part, some: Array) -> Part:
+    def _with_children(self, part: ComponentRows, some: Array) -> ComponentRows:
         """A part with the children of some nodes, where they have any, in their place."""
         nodes, rows, share, token = part
         some = some[self.tree.left[nodes[some]] >= 0]
@@ -151,7 +143,7 @@ class TreeNodes:
             return part
         left = self.tree.left[nodes[some]]
         kept, children = np.delete(np.arange(nodes.size), some), np.concatenate([left, left + 1])
-        return Part(
+        return ComponentRows(
             np.concatenate([nodes[kept], children]),
             _joined(rows.take(kept), self.tree.tied(children)),
             np.concatenate([share[kept], np.tile(share[some], 2)]),
@@ -179,13 +171,13 @@ class TreeNodes:
     def expand(self, view: View) -> int:
         """Replace the nodes that the rule names, a few levels at once; how many. As long as components are missing one
         look is enough for each number of them: with more of them nodes are asked again."""
-        if self.fixed or self.tree.full or (self.growing and self._looks >= _LOOKS):
+        if self.fixed or self.tree.full or (self.growing and self._looks >= VARIATIONAL.looks):
             return 0
         some, count = self.nodes, 0
         self._looks += 1
         if not self.growing:
             some = np.setdiff1d(some, self._seen, assume_unique=True)
-        for _ in range(_LEVELS):
+        for _ in range(VARIATIONAL.levels):
             some = self._replace(some[self._due(view, some)])
             count += some.size // 2
             if not some.size:
@@ -200,8 +192,7 @@ class TreeNodes:
         if not self.growing and (self.fixed or not self.rule.refine):
             return False
         if not self.growing:
-            change, gain, least = (_FINER * limit for limit in (self.rule.change, self.rule.gain, self.rule.least))
-            self.rule = self.rule._replace(change=change, gain=gain, least=least, refine=False)
+            self.rule = self.rule._replace(tolerance=VARIATIONAL.finer, refine=False)
         self._seen = self._seen[:0]
         self.growing = False
         return True
@@ -219,7 +210,9 @@ class TreeNodes:
         if isinstance(view.form, Linear):
             gains = self._gains(view, lse[inner], tied.n[inner], nodes[inner], 2)
             return np.flatnonzero(inner)[gains > self._worth(tied.n[inner])]
-        poor = inner & (self._misfits(view, found, tied.n, rule.misfit) > 0) if self.growing else np.zeros_like(inner)
+        poor = np.zeros_like(inner)
+        if self.growing:
+            poor = inner & (self._misfits(view, found, tied.n, VARIATIONAL.misfit) > 0)
         # nodes of which more is not known yet
         rest = np.flatnonzero(inner & ~poor)
         return np.sort(
@@ -231,7 +224,7 @@ class TreeNodes:
         more than one node, only this tells if the node is mixed."""
         if not nodes.size:
             return np.zeros(0, bool)
-        most = _GLANCE if self.growing else _SAMPLE
+        most = VARIATIONAL.glance if self.growing else VARIATIONAL.sample
         if not self.growing:
             self._seen = np.union1d(self._seen, nodes)
 
@@ -241,7 +234,7 @@ class TreeNodes:
         gains = np.concatenate(list(in_order(of_chunk, _chunks(np.minimum(n, most)))))
         # of a light component even a small node is a large part, and may be all that it was made for
         weight = self.total * np.exp(view.log_weight)[share.argmax(axis=0)]
-        return gains > self._worth(n, _LIGHTER * weight)
+        return gains > self._worth(n, VARIATIONAL.lighter * weight)
 
     def _apart(self, view: View, nodes: Array, share: Array, most: int) -> Array:
         """What the rows of nodes would gain by shares of their own: the mean divergence of the node's from theirs."""
@@ -260,7 +253,7 @@ class TreeNodes:
         share, lse = found
         # the log of a share is the score less lse
         excess = best @ share - xlogy(share, share).sum(axis=0) - lse - D / 2
-        allowed = np.maximum(self.rule.slack, self.rule.least * self.total / n) * D
+        allowed = np.maximum(VARIATIONAL.slack, self.rule.least * self.total / n) * D
         return excess - np.maximum(misfit * np.sqrt(D / (2 * n)), allowed)
 
     def _gains(self, view: View, whole: Array, n: Array, nodes: Array, levels: int) -> Array:
@@ -314,15 +307,15 @@ class TreeNodes:
         """Which pairs of siblings may be joined, given what they add to the evidence; and what their parents would."""
         tied = self.tree.tied(parents)
         found = view.shares(tied)
-        cheap = together / tied.n - found.lse < 0.1 * self.rule.gain
+        cheap = together / tied.n - found.lse < VARIATIONAL.join_loss * self.rule.gain
         if not isinstance(view.form, Linear):
-            cheap &= self._misfits(view, found, tied.n, self.rule.misfit - 1) <= 0
+            cheap &= self._misfits(view, found, tied.n, VARIATIONAL.join_misfit) <= 0
         return cheap, tied.n * found.lse
 
 
 def _chunks(n: Array) -> list[slice]:
     """Nodes to be looked at together: about as many rows each."""
-    passed = np.cumsum(n) // _TOGETHER
+    passed = np.cumsum(n) // VARIATIONAL.together
     edges = [0, *(np.flatnonzero(np.diff(passed)) + 1).tolist(), n.size]
     return [slice(a, b) for a, b in pairwise(edges)]
 

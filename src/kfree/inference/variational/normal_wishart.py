@@ -1,19 +1,19 @@
 """Gaussians with full covariance in few columns, compiled: there a call costs more than what it computes."""
 
+from typing import Any
+
 import numpy as np
 
 from kfree.families import Array
-from kfree.families.conjugate import Conjugate, Sums, Whitened
-from kfree.families.conjugate.full import FullGaussian, NormalWishart
+from kfree.families.conjugate import Conjugate, Moments, Whitened
+from kfree.families.conjugate.full import NormalWishart
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.kernels import kernels
 
-# Columns beyond which LAPACK is faster.
-_COLUMNS = 64
 
-
-def is_quick(family: Conjugate, params: NormalWishart) -> bool:
-    """Whether what follows is for such components."""
-    return isinstance(family, FullGaussian) and params.mean.shape[1] <= _COLUMNS
+def is_compiled(family: Conjugate, prior: Any) -> bool:
+    """Whether what follows is for such components; beyond some columns LAPACK is faster."""
+    return family.second_moments == "full" and prior.mean.shape[1] <= VARIATIONAL.few_columns
 
 
 def constants(prior: NormalWishart) -> Array:
@@ -32,7 +32,7 @@ def record(prior: NormalWishart, mass: Array, found: tuple[Array, Array, Array, 
     return NormalWishart(mean, prior.beta + mass, prior.nu + mass, scale, root, log_det)
 
 
-def posterior(prior: NormalWishart, sums: Sums) -> NormalWishart | None:
+def posterior(prior: NormalWishart, sums: Moments) -> NormalWishart | None:
     """As the family's; None if rounding has made a scale matrix indefinite."""
     found = blank(*sums.first.shape)
     if not kernels().wishart_posterior(*sums, prior.mean[0], prior.scale[0], float(prior.beta[0]), *found):

@@ -16,7 +16,7 @@ class Ray(NamedTuple):
     centre: Array  # (D,)
 
 
-class Part(NamedTuple):
+class ComponentRows(NamedTuple):
     """The rows of a component."""
 
     names: Array  # what the partition calls them
@@ -34,6 +34,10 @@ class Partition(Protocol):
     fixed: bool  # True if it never changes
 
     @property
+    def full(self) -> bool:
+        """Whether there is no room to refine it, though rows are tied."""
+
+    @property
     def rough(self) -> float:
         """Nats per row that a split must gain at present: less may be due to rows that are tied."""
 
@@ -45,10 +49,10 @@ class Partition(Protocol):
         """For each of some components, given their divergences from the prior, whether a split of it that seems
         hopeless on coarse rows is so."""
 
-    def part(self, index: Array, share: Array) -> Part:
+    def part(self, index: Array, share: Array) -> ComponentRows:
         """Rows ``index`` (ascending) of the table, in which a component has this share."""
 
-    def refined(self, parts: list[Part], rays: list[Ray]) -> list[Part]:
+    def refined(self, parts: list[ComponentRows], rays: list[Ray]) -> list[ComponentRows]:
         """The rows on which splits along rays are tried, in place of those of the components; the same part where there
         is nothing to refine. The partition itself stays as it is."""
 
@@ -69,22 +73,22 @@ class SingleRows:
     """The rows as they are."""
 
     fixed = True
-    places: Array | None = None
+    full = False
     rough = 0.0
     ways = float("inf")
 
-    def __init__(self, tied: Tied):
-        self.tied = self.rows = tied
+    def __init__(self, tied: Tied, places: Array | None = None):
+        self.tied, self.rows, self.places = tied, tied, places
 
     def sure(self, view: View, wanted: Array, prices: Array) -> Array:
         """Rows are not coarse."""
         return np.ones(len(wanted), bool)
 
-    def part(self, index: Array, share: Array) -> Part:
+    def part(self, index: Array, share: Array) -> ComponentRows:
         """Some of the rows."""
-        return Part(index, self.tied.take(index), share)
+        return ComponentRows(index, self.tied.take(index), share)
 
-    def refined(self, parts: list[Part], rays: list[Ray]) -> list[Part]:
+    def refined(self, parts: list[ComponentRows], rays: list[Ray]) -> list[ComponentRows]:
         """Rows of a table cannot be refined."""
         return parts
 

@@ -4,18 +4,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
 
 from kfree.families import Array
-from kfree.families.conjugate import Conjugate, Form, Sums, join, take
+from kfree.families.conjugate import Conjugate, Form, Moments, join, take
 from kfree.inference.variational import normal_wishart
 from kfree.inference.variational.expected_likelihood import Runner, Shares, make_runner
-from kfree.inference.variational.sweep import Swept, evidence, log_joint, soften_all, sweep
+from kfree.inference.variational.sweep import ExpectedSums, log_joint, soften_all, sweep
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.rows import Tied
 from kfree.structures import StickBreaking, by_size
-
-#: Components with less weight are dropped, which changes the free energy by no more than rounding.
-EMPTY = 1e-10
 
 
 class Setting(NamedTuple):
@@ -25,18 +22,23 @@ class Setting(NamedTuple):
     prior: Any  # record of one component
     weights: StickBreaking
 
-    def posterior(self, sums: Sums) -> Any:
+    @property
+    def compiled(self) -> bool:
+        """Whether components are Normal-Wishart with so few columns that compiled formulas are used."""
+        return normal_wishart.is_compiled(self.family, self.prior)
+
+    def posterior(self, sums: Moments) -> Any:
         """The best parameters of components for sums of statistics."""
-        found = normal_wishart.posterior(self.prior, sums) if normal_wishart.is_quick(self.family, self.prior) else None
+        found = normal_wishart.posterior(self.prior, sums) if self.compiled else None
         return self.family.posterior(self.prior, sums) if found is None else found
 
     def form(self, params: Any) -> Form:
         """Expected log-likelihoods under components."""
-        return normal_wishart.form(params) if normal_wishart.is_quick(self.family, params) else self.family.form(params)
+        return normal_wishart.form(params) if self.compiled else self.family.form(params)
 
     def divergence(self, params: Any) -> Array:
         """KL of components from the prior."""
-        if normal_wishart.is_quick(self.family, params):
+        if self.compiled:
             return normal_wishart.divergence(params, self.prior)
         return self.family.divergence(params, self.prior)
 
@@ -80,37 +82,49 @@ class Mixture(NamedTuple):
     def view(self, setting: Setting) -> View:
         """Expected log-likelihoods and log-weights."""
         family, prior, weights = setting
-        if normal_wishart.is_quick(family, self.params):
+        if setting.compiled:
             return View(*normal_wishart.view(self.params, prior, self.sticks, np.array(weights)))
         cost = weights.divergence(self.sticks) + float(family.divergence(self.params, prior).sum())
         return View(family.form(join([self.params, prior])), weights.expected_log(self.sticks), cost)
 
-    def sweep(self, setting: Setting, tied: Tied, view: View | None = None) -> tuple[Swept, float]:
+    def sweep(self, setting: Setting, tied: Tied, view: View | None = None) -> tuple[ExpectedSums, float]:
         """Sums under the best responsibilities, and the free energy."""
         view = self.view(setting) if view is None else view
         swept = sweep(tied, view.runner(tied), view.log_weight)
         return swept, view.divergence - swept.evidence
 
-    def free_energy(self, setting: Setting, tied: Tied) -> float:
-        """F of these parameters with the best responsibilities."""
-        view = self.view(setting)
-        return view.divergence - evidence(tied, view.runner(tied), view.log_weight)
 
-    def free_energy_at(self, setting: Setting, tied: Tied, resp: Array) -> float:
-        """F of these parameters with given responsibilities (R, T + 1), the last the tail's."""
-        view = self.view(setting)
-        gap = xlogy(resp, resp) - resp * (view.scores(tied) + tied.log_h[:, None])
-        return view.divergence + float(tied.n @ gap.sum(axis=1))
+class MeasuredMixture(NamedTuple):
+    """A mixture, the rows it was measured on, and what these said."""
+
+    mixture: Mixture
+    view: View
+    names: Array  # (T,) numbers that components keep as they change places
+    tied: Tied
+    swept: ExpectedSums
+    energy: float  # free energy
 
 
-def best_mixture(setting: Setting, swept: Swept) -> tuple[Mixture, Array]:
+def measure(setting: Setting, tied: Tied, mixture: Mixture, names: Array, view: View | None = None) -> MeasuredMixture:
+    """The sums under the best responsibilities of rows, and the free energy; the view is made if it is not at hand."""
+    view = mixture.view(setting) if view is None else view
+    return MeasuredMixture(mixture, view, names, tied, *mixture.sweep(setting, tied, view))
+
+
+def updated(setting: Setting, measured: MeasuredMixture) -> MeasuredMixture:
+    """After one update of everything, on the same rows."""
+    mixture, order = best_mixture(setting, measured.swept)
+    return measure(setting, measured.tied, mixture, measured.names[order])
+
+
+def best_mixture(setting: Setting, swept: ExpectedSums) -> tuple[Mixture, Array]:
     """The best parameters for sums of statistics, largest component first; and which component came from which."""
     order = by_size(swept.sums.mass)
-    order = order[swept.sums.mass[order] > EMPTY]
+    order = order[swept.sums.mass[order] > VARIATIONAL.empty]
     if not order.size:  # all weight is in the tail: one component at its prior is as good as none
         order = np.zeros(1, np.intp)
     mass, first, second, about = swept.sums
-    sums = Sums(mass[order], first[order], None if second is None else second[order], about[order])
+    sums = Moments(mass[order], first[order], None if second is None else second[order], about[order])
     lost = float(swept.sums.mass.sum() - sums.mass.sum())
     sticks = setting.weights.posterior(np.append(sums.mass, swept.tail + max(lost, 0.0)))
     return Mixture(setting.posterior(sums), sticks), order

@@ -1,58 +1,41 @@
 """Removing components that do not pay: while nodes were coarse, some may have been made for what nodes mixed up."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from kfree.families import Array
 from kfree.families.conjugate import take
+from kfree.inference.loop import Budget, repeat
 from kfree.inference.variational.expected_likelihood import soften
-from kfree.inference.variational.posterior import Mixture, Setting, arranged, best_mixture
-from kfree.inference.variational.sweep import Swept
-from kfree.rows import Tied
-
-# Updates of the others before a removal is judged.
-_UPDATES = 5
-# Times its own divergence, or nats per row and column, that the rows of a component may lose at first if it is to be
-# tried without it.
-_HOPE, _SLIGHT = 3.0, 0.1
-# Shares of a component below this are not looked at when it is asked what would be lost without it.
-_PART = 1e-6
+from kfree.inference.variational.posterior import MeasuredMixture, Setting, arranged, measure, updated
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 
 
-class Pruned(NamedTuple):
-    """A mixture on a table of tied rows."""
-
-    mixture: Mixture
-    swept: Swept
-    energy: float
-    origin: Array  # where its components came from
-
-
-def prune(setting: Setting, tied: Tied, mixture: Mixture) -> Pruned:
+def prune(setting: Setting, state: MeasuredMixture, budget: Budget) -> MeasuredMixture:
     """Remove components for as long as that lowers the free energy."""
-    state = Pruned(mixture, *mixture.sweep(setting, tied), np.arange(mixture.size))
-    while state.mixture.size > 1:
-        for c in _doubtful(setting, tied, state.mixture):
-            lighter = _without(setting, tied, state, int(c))
-            if lighter.energy < state.energy:
-                state = lighter
+
+    def step(state: MeasuredMixture) -> tuple[MeasuredMixture, bool]:
+        for c in _doubtful(setting, state) if state.mixture.size > 1 else ():
+            if budget.spent:
                 break
-        else:
-            break
-    return state
+            lighter = _without(setting, state, int(c), budget)
+            if lighter.energy < state.energy:
+                return lighter, False
+        return state, True
+
+    return repeat(step, state, budget)[0]
 
 
-def _doubtful(setting: Setting, tied: Tied, mixture: Mixture) -> Array:
+def _doubtful(setting: Setting, state: MeasuredMixture) -> Array:
     """Components that rows could do without, or nearly so; the least needed first."""
-    scores = mixture.view(setting).scores(tied)
+    n, scores = state.tied.n, state.view.scores(state.tied)
     resp, lse = soften(scores)
-    mass = resp @ tied.n
-    own, slight = setting.divergence(mixture.params), _SLIGHT * tied.mean.shape[1] * mass[:-1]
-    enough = np.maximum(_HOPE * own, slight)
-    loss = _at_least(tied.n, resp, mass)
+    mass = resp @ n
+    own = setting.divergence(state.mixture.params)
+    slight = VARIATIONAL.removal_slight * state.tied.mean.shape[1] * mass[:-1]
+    enough = np.maximum(VARIATIONAL.removal_hope * own, slight)
+    loss = _at_least(n, resp, mass)
     for c in np.flatnonzero(loss < enough):
-        loss[c] = _loss(tied.n, scores, resp, lse, mass, int(c))
+        loss[c] = _loss(n, scores, resp, lse, mass, int(c))
     doubtful = np.flatnonzero(loss < enough)
     return doubtful[np.argsort((loss - own)[doubtful], kind="stable")]
 
@@ -69,7 +52,7 @@ def _at_least(n: Array, resp: Array, mass: Array) -> Array:
 def _loss(n: Array, scores: Array, resp: Array, lse: Array, mass: Array, c: int) -> float:
     """What rows lose without a component, about, if its weight goes to those that take its rows: of two that share a
     group neither is missed."""
-    rows = np.flatnonzero(resp[c] > _PART)
+    rows = np.flatnonzero(resp[c] > VARIATIONAL.removal_share)
     left, rest, weight = np.delete(scores[rows], c, axis=1), np.delete(mass, c), n[rows]
     moved = soften(left).resp @ (weight * resp[c, rows])
     lift = np.log1p(moved / (rest + 1.0))
@@ -77,19 +60,20 @@ def _loss(n: Array, scores: Array, resp: Array, lse: Array, mass: Array, c: int)
     return float(weight @ (lse[rows] - soften(left + lift).lse) - lift @ elsewhere)
 
 
-def _without(setting: Setting, tied: Tied, state: Pruned, c: int) -> Pruned:
+def _without(setting: Setting, state: MeasuredMixture, c: int, budget: Budget) -> MeasuredMixture:
     """The state without a component, after a few updates of the others."""
-    keep = np.delete(np.arange(state.mixture.size), c)
-    sums = state.swept.sums.mass
-    mixture, order = arranged(setting, take(state.mixture.params, keep), sums[keep], state.swept.tail + sums[c])
-    origin = state.origin[keep][order]
-    swept, energy = mixture.sweep(setting, tied)
-    for left in range(_UPDATES, 0, -1):
-        if energy < state.energy:
-            break
-        mixture, order = best_mixture(setting, swept)
-        origin, last = origin[order], energy
-        swept, energy = mixture.sweep(setting, tied)
-        if energy - state.energy > left * (last - energy):  # updates gain less and less: it will not get there
-            break
-    return Pruned(mixture, swept, energy, origin)
+    keep, mass = np.delete(np.arange(state.mixture.size), c), state.swept.sums.mass
+    mixture, order = arranged(setting, take(state.mixture.params, keep), mass[keep], state.swept.tail + mass[c])
+    start = measure(setting, state.tied, mixture, state.names[keep][order])
+
+    def step(at: tuple[MeasuredMixture, int]) -> tuple[tuple[MeasuredMixture, int], bool]:
+        last, left = at
+        after = updated(setting, last)
+        # updates gain less and less: it will not get there
+        hopeless = after.energy - state.energy > left * (last.energy - after.energy)
+        return (after, left - 1), hopeless or after.energy < state.energy
+
+    if start.energy < state.energy:
+        return start
+    updates = VARIATIONAL.removal_updates
+    return repeat(step, (start, updates), budget, most=updates)[0][0]

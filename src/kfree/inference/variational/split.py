@@ -7,29 +7,15 @@ import scipy.sparse as sp
 
 from kfree.families import Array
 from kfree.families.conjugate import join, take
-from kfree.families.conjugate.full import FullGaussian
 from kfree.inference.variational import normal_wishart
 from kfree.inference.variational.expected_likelihood import make_runner
-from kfree.inference.variational.partition import Part, Partition, Ray
-from kfree.inference.variational.posterior import EMPTY, Mixture, Setting, View, arranged
-from kfree.inference.variational.sweep import Swept, members, soften_all, sums_of, sweep
+from kfree.inference.variational.partition import ComponentRows, Partition, Ray
+from kfree.inference.variational.posterior import MeasuredMixture, Mixture, Setting, arranged
+from kfree.inference.variational.sweep import ExpectedSums, members, soften_all, sums_of, sweep
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.kernels import kernels
 from kfree.rows import Tied
 from kfree.structures import by_size
-
-# Shares of a component below this take no part when its split is tried.
-_PART = 1e-3
-# Updates of the children before a split is judged.
-_UPDATES = 10
-# A split that brings back less than this share of what a component costs (its divergence from the prior) on coarse
-# rows will not pay on finer ones, either.
-_CLEAR = 0.5
-# Times that rows are refined for a split in doubt: in general, and of a component that is not what it should be.
-_CLOSER, _CLOSEST = 4, 12
-# Columns up to which a covariance is formed to find its leading direction; else products until it is taken as found.
-_FEW_COLUMNS, _PRODUCTS = 64, 30
-# Share of the squares of rows that may be left of their variance by rounding.
-_NOTHING = 1e-12
 
 
 class Proposal(NamedTuple):
@@ -44,18 +30,12 @@ class Proposal(NamedTuple):
 
 
 def propose(
-    setting: Setting,
-    partition: Partition,
-    mixture: Mixture,
-    view: View,
-    swept: Swept,
-    wanted: Array,
-    enough: float,
-    most: float = np.inf,
+    setting: Setting, partition: Partition, state: MeasuredMixture, wanted: Array, enough: float, most: float
 ) -> list[Proposal]:
     """Try to split each of the wanted components into at most ``most``, so that the free energy falls by ``enough``."""
-    found = members(partition.tied, view.runner(partition.tied), view.log_weight, wanted, _PART)
-    some, sizes = take(mixture.params, wanted), np.append(swept.sums.mass, swept.tail)
+    tied, view, swept = partition.tied, state.view, state.swept
+    found = members(tied, view.runner(tied), view.log_weight, wanted, VARIATIONAL.least_share)
+    some, sizes = take(state.mixture.params, wanted), np.append(swept.sums.mass, swept.tail)
     prices = setting.divergence(some)
     sure = partition.sure(view, wanted, prices)
     parents = [
@@ -73,8 +53,8 @@ def _try_all(partition: Partition, parents: list["_Parent"], found: list[tuple[A
     rays = find_rays(parents[0].setting, join([parent.params for parent in parents]), parts)
     tried: list[_Tried | None] = [None] * len(parents)
     left = [k for k, part in enumerate(parts) if part.share.size]
-    for step in range(_CLOSEST):
-        left = [k for k in left if step < _CLOSER or not parents[k].sure]
+    for step in range(VARIATIONAL.closest):
+        left = [k for k in left if step < VARIATIONAL.closer or not parents[k].sure]
         finer = partition.refined([parts[k] for k in left], [rays[k] for k in left]) if left else []
         changed = [k for k, part in zip(left, finer) if step == 0 or part is not parts[k]]
         for k, part in zip(left, finer):
@@ -117,7 +97,7 @@ class _Parent(NamedTuple):
     enough: float
     most: float  # children it may have
 
-    def halve(self, part: Part, ray: Ray) -> _Tried | None:
+    def halve(self, part: ComponentRows, ray: Ray) -> _Tried | None:
         """In two along a ray; None if one side is empty."""
         rows = part.rows._replace(n=part.rows.n * part.share)
         halves = self._halves(rows, self.params, np.ones(rows.size), ray)
@@ -127,7 +107,7 @@ class _Parent(NamedTuple):
         return _Tried(rows, whole, self.update(rows, halves, whole))
 
     def _is_hopeless(self, gain: float) -> bool:
-        return self.sure and gain < -_CLEAR * self.price
+        return self.sure and gain < -VARIATIONAL.clear * self.price
 
     def doubts(self, tried: _Tried | None) -> bool:
         """Whether finer rows may tell more."""
@@ -147,12 +127,13 @@ class _Parent(NamedTuple):
         """Shares (2, R) of the two sides of a component's centre; None if one is empty."""
         side = project(self.setting, params, part, ray) > 0
         halves = np.stack([share * side, share * ~side])
-        return halves if (halves @ part.n > EMPTY).all() else None
+        return halves if (halves @ part.n > VARIATIONAL.empty).all() else None
 
     def _deeper(self, part: Tied, whole: float, pair: _Children) -> _Children:
         """Children split once more, if that is better: three or four may pay where two do not."""
         resp = soften_all(part, make_runner(self.setting.form(pair.params), 2, part), pair.log_weight).resp
-        rays = find_rays(self.setting, pair.params, [Part(np.zeros(0, np.intp), part, share) for share in resp])
+        halves_of = [ComponentRows(np.zeros(0, np.intp), part, share) for share in resp]
+        rays = find_rays(self.setting, pair.params, halves_of)
         split: list[Array] = []
         for k in range(2):
             halves = self._halves(part, take(pair.params, [k]), resp[k], rays[k])
@@ -167,10 +148,10 @@ class _Parent(NamedTuple):
                 best = min(best, found, key=lambda children: children.cost)
         return best
 
-    def update(self, part: Tied, resp: Array, whole: float, updates: int = _UPDATES) -> _Children:
+    def update(self, part: Tied, resp: Array, whole: float, updates: int = VARIATIONAL.child_updates) -> _Children:
         """Coordinate updates of components that share the part, from responsibilities (K, R); given up if they are
         not on the way to cost less than the whole."""
-        if part.second is not None and normal_wishart.is_quick(self.setting.family, self.params):
+        if part.second is not None and self.setting.compiled:
             found = self._update_nodes(part, resp, whole, updates)
             if found is not None:
                 return found
@@ -183,7 +164,7 @@ class _Parent(NamedTuple):
         base, centre = part.base, np.repeat(self.params.mean, K, axis=0)
         cost = kernels().share_nodes(
             part.n, part.mean, part.second, resp.copy(), centre, self.others, prior.mean[0], prior.scale[0],
-            normal_wishart.constants(prior), np.array(weights), self.enough, whole + base, EMPTY, updates,
+            normal_wishart.constants(prior), np.array(weights), self.enough, whole + base, VARIATIONAL.empty, updates,
             *found, mass, log_weight,
         )  # fmt: skip
         return (
@@ -212,8 +193,8 @@ class _Parent(NamedTuple):
                 best = _Children(params, sums.mass, log_weight, cost)
             before, fall = fall, last - cost
             slowing = min(1.0, fall / before) if before < np.inf else 1.0
-            done = left == 0 or not fall > self.enough / 10 or swept.sums.mass.min() <= EMPTY
-            if done or cost - whole > left * fall * slowing:
+            done = left == 0 or not fall > self.enough / VARIATIONAL.child_fine
+            if done or swept.sums.mass.min() <= VARIATIONAL.empty or cost - whole > left * fall * slowing:
                 break
             last, sums = cost, swept.sums
         assert best is not None
@@ -221,7 +202,7 @@ class _Parent(NamedTuple):
 
 
 def split_mixture(
-    setting: Setting, mixture: Mixture, swept: Swept, proposals: dict[int, Proposal]
+    setting: Setting, mixture: Mixture, swept: ExpectedSums, proposals: dict[int, Proposal]
 ) -> tuple[Mixture, Array]:
     """The mixture with components replaced by their children, largest first; where components came from (new: -1)."""
     keep = np.delete(np.arange(mixture.size), list(proposals))
@@ -231,19 +212,19 @@ def split_mixture(
     return split, np.concatenate([keep, np.full(sizes.size - keep.size, -1)])[order]
 
 
-def find_rays(setting: Setting, params: Any, parts: list[Part]) -> list[Ray]:
+def find_rays(setting: Setting, params: Any, parts: list[ComponentRows]) -> list[Ray]:
     """The leading directions of components, given their rows, and their centres."""
-    if isinstance(setting.family, FullGaussian):
-        directions = np.linalg.eigh(params.scale)[1][:, :, -1]
-        return [Ray(*ray) for ray in zip(directions, params.mean)]
+    directions = setting.family.directions(params)
+    if directions is not None:
+        return [Ray(*ray) for ray in zip(directions, setting.family.means(params))]
     return [_find_ray(setting, take(params, [k]), part) for k, part in enumerate(parts)]
 
 
-def _find_ray(setting: Setting, params: Any, part: Part) -> Ray:
+def _find_ray(setting: Setting, params: Any, part: ComponentRows) -> Ray:
     """The leading direction of a component's rows, and their centre."""
     weight = part.rows.n * part.share
     rows = setting.family.standardised(part.rows.mean, setting.family.means(params)[0])
-    centre = np.asarray(rows.T @ weight).ravel() / max(float(weight.sum()), EMPTY)
+    centre = np.asarray(rows.T @ weight).ravel() / max(float(weight.sum()), VARIATIONAL.empty)
     return Ray(_leading(rows, weight, centre, part.rows.second), centre)
 
 
@@ -261,15 +242,15 @@ def _leading(rows: Any, weight: Array, centre: Array, second: Array | None) -> A
     own = np.zeros(p)
     if second is not None:
         own = np.broadcast_to((weight @ second) / (p if second.ndim == 1 else 1), (p,))
-    if p > _FEW_COLUMNS:
+    if p > VARIATIONAL.explicit_columns:
         return _leading_by_products(rows, weight, centre, own)
     if sp.issparse(rows):
         gram = (rows.T @ rows.multiply(weight[:, None])).toarray() - weight.sum() * np.outer(centre, centre)
     else:
         gap = (rows - centre) * np.sqrt(weight)[:, None]
         gram = gap.T @ gap
-    if np.trace(gram) <= _NOTHING * weight.sum() * (centre @ centre):  # one row: rounding must not choose
-        gram[:] = 0.0
+    if np.trace(gram) <= VARIATIONAL.no_variance * weight.sum() * (centre @ centre):
+        gram[:] = 0.0  # one row: rounding must not choose
     return np.linalg.eigh(gram + np.diag(own))[1][:, -1]
 
 
@@ -279,11 +260,11 @@ def _leading_by_products(rows: Any, weight: Array, centre: Array, own: Array) ->
     # a fixed start that no symmetry of the columns is likely to make orthogonal to the answer
     vector = np.sqrt(spread) * np.random.default_rng(0).uniform(0.5, 1.0, p) * np.where(np.arange(p) % 2, 1.0, -1.0)
     vector = _unit(vector, int(spread.argmax()))
-    for _ in range(_PRODUCTS):
+    for _ in range(VARIATIONAL.products):
         along = weight * (np.asarray(rows @ vector).ravel() - centre @ vector)
         after = np.asarray(rows.T @ along).ravel() - centre * along.sum() + own * vector
         last, vector = vector, _unit(after, int(spread.argmax()))
-        if last @ vector >= 1 - 1e-6:
+        if last @ vector >= 1 - VARIATIONAL.same_direction:
             break
     return vector
 

@@ -5,30 +5,30 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.families.conjugate import Form, Sums
+from kfree.families.conjugate import Form, Moments
 from kfree.inference.variational.expected_likelihood import Runner, Shares, make_runner
 from kfree.rows import Tied
 
 
-class Swept(NamedTuple):
-    """What a sweep leaves behind."""
+class ExpectedSums(NamedTuple):
+    """Sums of statistics under the responsibilities of a sweep."""
 
-    sums: Sums  # of the first T components
+    sums: Moments  # of the first T components
     tail: float  # weight of the rows beyond them
     evidence: float  # sum over rows of n logsumexp(W), log h included
 
 
-def sweep(tied: Tied, runner: Runner, log_weight: Array) -> Swept:
+def sweep(tied: Tied, runner: Runner, log_weight: Array) -> ExpectedSums:
     """Sums under q(z) = softmax(W), ``W = E[log p] + log_weight``, for the free components."""
     total, tail, evidence = None, 0.0, 0.0
     for parts, part_tail, part_evidence in tied.each(lambda span: runner.sweep(tied, span, log_weight), runner.K):
         total = parts if total is None else tuple(a + b for a, b in zip(total, parts))
         tail, evidence = tail + part_tail, evidence + part_evidence
     assert total is not None
-    return Swept(runner.result(total), tail, evidence + tied.base)
+    return ExpectedSums(runner.result(total), tail, evidence + tied.base)
 
 
-def sums_of(tied: Tied, form: Form, resp: Array) -> Sums:
+def sums_of(tied: Tied, form: Form, resp: Array) -> Moments:
     """Sums for given responsibilities (K, R)."""
     runner = make_runner(form, resp.shape[0], tied)
     total = None
@@ -42,15 +42,6 @@ def log_joint(tied: Tied, runner: Runner, log_weight: Array) -> Array:
     """W without log h of all rows, (R, K): for tables whose rows are few."""
     parts = tied.each(lambda span: runner.scores(tied, span) + log_weight, runner.K)
     return np.concatenate(list(parts))
-
-
-def evidence(tied: Tied, runner: Runner, log_weight: Array) -> float:
-    """Sum over rows of n logsumexp(W), log h included."""
-
-    def of_span(span: slice) -> float:
-        return float(tied.n[span] @ runner.shares(tied, span, log_weight).lse)
-
-    return sum(tied.each(of_span, runner.K)) + tied.base
 
 
 def members(tied: Tied, runner: Runner, log_weight: Array, wanted: Array, least: float) -> list[tuple[Array, Array]]:

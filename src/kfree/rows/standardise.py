@@ -1,16 +1,15 @@
 """Rows as a search sees them: about zero, with a spread of about one."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kfree.families import Array
 from kfree.kernels import kernels
-from kfree.rows.threads import in_order
+from kfree.rows.threads import cut, in_order
 
 # Rows looked at together.
-_BLOCK = 16384
+_BLOCK = 16_384
 # Columns up to which a compiled loop beats products.
 _FEW = 64
 # Entries of X beyond this have squares, or sums of such, that overflow.
@@ -42,9 +41,9 @@ def _values(X: Any) -> Array:
     return np.asarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
 
 
-def blocks(n: int) -> Iterator[slice]:
+def blocks(n: int) -> list[slice]:
     """Blocks of rows."""
-    return (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
+    return cut(n, _BLOCK)
 
 
 def standardise(X: Any, n: Array) -> tuple[Array, Units, float]:
