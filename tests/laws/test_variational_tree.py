@@ -14,7 +14,7 @@ from kfree.inference.variational import nodes as tree_partition
 from kfree.inference.variational.greedy import GreedyGoal, search
 from kfree.inference.variational.nodes import ExpansionRule, TreeNodes
 from kfree.inference.variational.partition import SingleRows
-from kfree.inference.variational.prune import _at_least, _loss, prune
+from kfree.inference.variational.prune import least_loss, loss_without, prune
 from kfree.inference.variational.sweep import sweep
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.kernels import compiled, reference
@@ -212,8 +212,8 @@ def test_a_component_is_doubted_by_what_the_others_would_do_with_its_rows(seed):
     scores = mixture.view(setting).scores(tied)
     share, lse = expected_likelihood.soften(scores)
     mass = share @ tied.n
-    least = _at_least(tied.n, share, mass)
-    loss = [_loss(tied.n, scores, share, lse, mass, c) for c in range(4)]
+    least = least_loss(tied.n, share, mass)
+    loss = [loss_without(tied.n, scores, share, lse, mass, c) for c in range(4)]
     assert (least <= np.array(loss) + 1e-9).all()
     pair = np.argsort(loss)[:2]
     assert max(loss[c] for c in pair) < 0.1 * min(loss[c] for c in range(4) if c not in pair)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.inference.loop import Budget, Info, Outcome, attempt, repeat, run
-from kfree.inference.variational.partition import Partition, all_in_one
+from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.posterior import (
     MeasuredMixture,
     Mixture,
@@ -124,7 +124,7 @@ def polish(
 def _one_component(work: _Work) -> MeasuredMixture:
     """One component that has all rows."""
     setting, tied = work.setting, work.partition.tied
-    sums = sums_of(tied, setting.family.form(setting.prior), all_in_one(tied))
+    sums = sums_of(tied, setting.family.form(setting.prior), np.ones((1, tied.size)))
     mixture, _ = best_mixture(setting, ExpectedSums(sums, 0.0, 0.0))
     return measure(setting, tied, mixture, np.arange(1))
 

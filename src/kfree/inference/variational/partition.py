@@ -105,8 +105,3 @@ class SingleRows:
     def sharpen(self) -> bool:
         """There is nothing to look at more closely."""
         return False
-
-
-def all_in_one(tied: Tied) -> Array:
-    """Responsibilities (1, R) of a single component."""
-    return np.ones((1, tied.size))

@@ -33,14 +33,14 @@ def _doubtful(setting: Setting, state: MeasuredMixture) -> Array:
     own = setting.divergence(state.mixture.params)
     slight = VARIATIONAL.removal_slight * state.tied.mean.shape[1] * mass[:-1]
     enough = np.maximum(VARIATIONAL.removal_hope * own, slight)
-    loss = _at_least(n, resp, mass)
+    loss = least_loss(n, resp, mass)
     for c in np.flatnonzero(loss < enough):
-        loss[c] = _loss(n, scores, resp, lse, mass, int(c))
+        loss[c] = loss_without(n, scores, resp, lse, mass, int(c))
     doubtful = np.flatnonzero(loss < enough)
     return doubtful[np.argsort((loss - own)[doubtful], kind="stable")]
 
 
-def _at_least(n: Array, resp: Array, mass: Array) -> Array:
+def least_loss(n: Array, resp: Array, mass: Array) -> Array:
     """A bound from below on what rows lose without a component: sum m' log(m' / m) over the others, m' = m + moved, is
     at most what moves times 1 + log(1 + moved / m)."""
     lightest = np.partition(mass, 1)[:2]
@@ -49,7 +49,7 @@ def _at_least(n: Array, resp: Array, mass: Array) -> Array:
     return np.asarray(alone - mass[:-1] * (1.0 + np.log1p(mass[:-1] / (lightest + 1.0))))
 
 
-def _loss(n: Array, scores: Array, resp: Array, lse: Array, mass: Array, c: int) -> float:
+def loss_without(n: Array, scores: Array, resp: Array, lse: Array, mass: Array, c: int) -> float:
     """What rows lose without a component, about, if its weight goes to those that take its rows: of two that share a
     group neither is missed."""
     rows = np.flatnonzero(resp[c] > VARIATIONAL.removal_share)

@@ -1,6 +1,7 @@
 """One sweep: responsibilities of all tied rows, block by block, and the sums that updates need."""
 
-from typing import NamedTuple
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,22 +21,24 @@ class ExpectedSums(NamedTuple):
 
 def sweep(tied: Tied, runner: Runner, log_weight: Array) -> ExpectedSums:
     """Sums under q(z) = softmax(W), ``W = E[log p] + log_weight``, for the free components."""
-    total, tail, evidence = None, 0.0, 0.0
-    for parts, part_tail, part_evidence in tied.each(lambda span: runner.sweep(tied, span, log_weight), runner.K):
-        total = parts if total is None else tuple(a + b for a, b in zip(total, parts))
-        tail, evidence = tail + part_tail, evidence + part_evidence
-    assert total is not None
-    return ExpectedSums(runner.result(total), tail, evidence + tied.base)
+
+    def of_span(span: slice) -> tuple[Any, ...]:
+        parts, tail, evidence = runner.sweep(tied, span, log_weight)
+        return *parts, tail, evidence
+
+    *total, tail, evidence = reduce(_add, tied.each(of_span, runner.K))
+    return ExpectedSums(runner.result(tuple(total)), tail, evidence + tied.base)
 
 
 def sums_of(tied: Tied, form: Form, resp: Array) -> Moments:
     """Sums for given responsibilities (K, R)."""
     runner = make_runner(form, resp.shape[0], tied)
-    total = None
-    for parts in tied.each(lambda span: runner.sums(tied, span, np.ascontiguousarray(resp[:, span])), runner.K):
-        total = parts if total is None else tuple(a + b for a, b in zip(total, parts))
-    assert total is not None
-    return runner.result(total)
+    found = tied.each(lambda span: runner.sums(tied, span, np.ascontiguousarray(resp[:, span])), runner.K)
+    return runner.result(reduce(_add, found))
+
+
+def _add(one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(one, two))
 
 
 def log_joint(tied: Tied, runner: Runner, log_weight: Array) -> Array:
