@@ -37,8 +37,7 @@ class Acceleration(NamedTuple):
             check_dense(rows.mean, family.name)
             slices = kd_slices(rows.mean)
         # continuous rows were copied into units of their own: nobody else needs them
-        options: dict[str, Any] = {"max_nodes": self.max_nodes, "slices": slices, "inplace": family.continuous}
-        tree = Tree(rows, family.second_moments, **options)
+        tree = Tree(rows, family.second_moments, max_nodes=self.max_nodes, slices=slices, inplace=family.continuous)
         rule = ExpansionRule(self.expand, self.final == "refine")
 
         def nodes() -> Partition:

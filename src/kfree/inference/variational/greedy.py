@@ -61,7 +61,7 @@ class _Work(NamedTuple):
         return VARIATIONAL.fine if self.partition.fixed else 1.0
 
 
-class _Growth(NamedTuple):
+class _GreedyState(NamedTuple):
     """What a search has come to."""
 
     best: MeasuredMixture
@@ -79,7 +79,7 @@ class _Growth(NamedTuple):
         known = self.known.get(int(self.best.names[c]))
         return -np.inf if known is None else known.gain
 
-    def after(self, outcome: Outcome, trace: list[float]) -> "_Growth":
+    def after(self, outcome: Outcome, trace: list[float]) -> "_GreedyState":
         """After updates that are kept, with what they add to the trace."""
         return self._replace(
             best=outcome.state,
@@ -94,9 +94,9 @@ def search(setting: Setting, partition: Partition, goal: GreedyGoal, budget: Bud
     work = _Work(setting, partition, goal, budget)
     # made again if it is interrupted, so that there is something
     start = attempt(lambda: _one_component(work), lambda: _one_component(work), budget)
-    growth = _Growth(start, [start.energy], 0, False, start.names.size, not partition.fixed, {})
-    outcome = _settle(work, start)
-    growth, _ = repeat(lambda growth: _round(work, growth), growth.after(outcome, outcome.trace), budget)
+    first = _GreedyState(start, [start.energy], 0, False, start.names.size, not partition.fixed, {})
+    growth = attempt(lambda: _update(work, first), lambda: first, budget)
+    growth, _ = repeat(lambda growth: _round(work, growth), growth, budget)
     best, converged = growth.best, growth.converged and not budget.spent
     return FoundMixture(best.mixture, best.energy, best.tied.size, growth.trace, growth.n_iter, converged)
 
@@ -108,14 +108,12 @@ def polish(
     if budget.spent:
         return found
 
-    def start() -> MeasuredMixture | None:
-        return measure(setting, partition.tied, found.mixture, np.arange(found.mixture.size))
+    def on_rows() -> Outcome | None:
+        start = measure(setting, partition.tied, found.mixture, np.arange(found.mixture.size))
+        return _settle(_Work(setting, partition, goal, budget), start)
 
-    on_rows = attempt(start, lambda: None, budget)
-    if on_rows is None:
-        return found
-    outcome = _settle(_Work(setting, partition, goal, budget), on_rows)
-    if not outcome.trace:
+    outcome = attempt(on_rows, lambda: None, budget)
+    if outcome is None or not outcome.trace:
         return found
     trace, n_iter = [*found.trace, *outcome.trace], found.n_iter + len(outcome.trace)
     return found._replace(mixture=outcome.state.mixture, energy=outcome.state.energy, trace=trace, n_iter=n_iter)
@@ -156,11 +154,17 @@ def _settle(work: _Work, start: MeasuredMixture, target: float = np.inf, most: f
     return run(step, start, budget, phase="update", tol=tol, max_iter=limit, guard=start.energy)
 
 
-def _round(work: _Work, growth: _Growth) -> tuple[_Growth, bool]:
+def _update(work: _Work, growth: _GreedyState, most: float = np.inf) -> _GreedyState:
+    """Update everything."""
+    outcome = _settle(work, growth.best, most=most)
+    return growth.after(outcome, outcome.trace)
+
+
+def _round(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, bool]:
     """Try the best splits; or, once growth has ended, look more closely; whether there is nothing left to do."""
     growth, chosen = _choose(work, growth)
     if chosen:
-        return _try(work, growth, chosen), False
+        return _try_splits(work, growth, chosen), False
     if work.budget.spent:
         return growth, True
     if work.partition.sharpen():
@@ -168,7 +172,7 @@ def _round(work: _Work, growth: _Growth) -> tuple[_Growth, bool]:
     return _remove(work, growth), True
 
 
-def _choose(work: _Work, growth: _Growth) -> tuple[_Growth, list[int]]:
+def _choose(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, list[int]]:
     """Components to split at once, and the proposals this took; none if growth has ended."""
     if growth.best.mixture.size >= work.goal.max_components or growth.failed >= work.goal.n_failed:
         return growth, []
@@ -178,7 +182,7 @@ def _choose(work: _Work, growth: _Growth) -> tuple[_Growth, list[int]]:
     return growth, _all_clear(work, growth, best) if growth.together else [best]
 
 
-def _candidate(work: _Work, growth: _Growth) -> tuple[_Growth, int | None]:
+def _candidate(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, int | None]:
     """The component whose split promises most, None if there is none to split; and the proposals this took."""
     state, partition, goal = growth.best, work.partition, work.goal
     mass = state.swept.sums.mass
@@ -205,12 +209,12 @@ def _is_stale(known: Proposal | None, mass: float, room: float) -> bool:
     return known.sizes is not None and known.sizes.size > room
 
 
-def _is_clear(work: _Work, growth: _Growth, c: int) -> bool:
+def _is_clear(work: _Work, growth: _GreedyState, c: int) -> bool:
     """Whether a split gains more than tied rows leave in doubt."""
     return growth.gain(c) >= work.partition.rough * growth.best.swept.sums.mass[c]
 
 
-def _all_clear(work: _Work, growth: _Growth, best: int) -> list[int]:
+def _all_clear(work: _Work, growth: _GreedyState, best: int) -> list[int]:
     """The best split, and others that are clear and not much worse, if there is room for them."""
     state, least = growth.best, VARIATIONAL.as_good * growth.gain(best)
     others = [c for c in range(state.mixture.size) if c != best and growth.gain(c) > least]
@@ -220,7 +224,7 @@ def _all_clear(work: _Work, growth: _Growth, best: int) -> list[int]:
     return [best, *others][: max(1, int((sizes <= room).sum()))]
 
 
-def _try(work: _Work, growth: _Growth, chosen: list[int]) -> _Growth:
+def _try_splits(work: _Work, growth: _GreedyState, chosen: list[int]) -> _GreedyState:
     """Make splits and update everything; they are kept if the free energy fell."""
     before = growth.best
     names = before.names[chosen].tolist()
@@ -244,7 +248,7 @@ def _try(work: _Work, growth: _Growth, chosen: list[int]) -> _Growth:
     return growth._replace(failed=growth.failed + 1, known=growth.known | failed)
 
 
-def _split(work: _Work, growth: _Growth, chosen: list[int]) -> MeasuredMixture:
+def _split(work: _Work, growth: _GreedyState, chosen: list[int]) -> MeasuredMixture:
     """The mixture with components replaced by their children, on rows that tell these apart."""
     state = growth.best
     proposals = {c: growth.known[int(state.names[c])] for c in chosen}
@@ -275,7 +279,7 @@ def _follow(work: _Work, state: MeasuredMixture, rival: MeasuredMixture) -> tupl
     return repeat(step, start, work.budget, most=work.goal.max_iter)[0]
 
 
-def _keep(work: _Work, growth: _Growth, start: MeasuredMixture, outcome: Outcome) -> _Growth:
+def _keep(work: _Work, growth: _GreedyState, start: MeasuredMixture, outcome: Outcome) -> _GreedyState:
     """The state after a split that is kept, on rows joined where it does not tell them apart."""
     settled, last, partition = [start.energy, *outcome.trace], growth.trace[-1], work.partition
     growth = growth.after(outcome, [value for value in settled if value <= last] if partition.fixed else settled)
@@ -293,27 +297,27 @@ def _keep(work: _Work, growth: _Growth, start: MeasuredMixture, outcome: Outcome
     return growth._replace(failed=0, together=not partition.fixed)
 
 
-def _look_closely(work: _Work, growth: _Growth) -> _Growth:
+def _look_closely(work: _Work, growth: _GreedyState) -> _GreedyState:
     """Update everything where rows are told apart more finely, and see what can be done without."""
-    outcome = _settle(work, growth.best, most=VARIATIONAL.soon)
-    growth = growth.after(outcome, outcome.trace)
-    if (
-        not growth.converged
-    ):  # what coarse rows made too many dies slowly: it is removed as soon as finer rows are there
-        growth = _remove(work, growth)
-        outcome = _settle(work, growth.best)
-        growth = growth.after(outcome, outcome.trace)
-    growth = _remove(work, growth)
+    growth = _update(work, growth, VARIATIONAL.soon)
+    if not growth.converged:
+        # what coarse rows made too many dies slowly: it is removed as soon as finer rows are there
+        growth = _update(work, _remove(work, growth))
+    after = _remove(work, growth)
     if work.budget.spent:
-        return growth
-    # clear verdicts stand where components are what they should be; all else is tried again
+        return after
+    known = attempt(lambda: _verdicts(work, after), lambda: after.known, work.budget)
+    return after._replace(known=known, failed=0, together=not work.partition.fixed)
+
+
+def _verdicts(work: _Work, growth: _GreedyState) -> dict[int, Proposal]:
+    """Clear verdicts stand where components are what they should be; all else is tried again."""
     state, prices = growth.best, work.setting.divergence(growth.best.mixture.params)
     sure = dict(zip(state.names.tolist(), work.partition.sure(state.view, np.arange(prices.size), prices)))
-    known = {name: known for name, known in growth.known.items() if known.hopeless and sure.get(name, False)}
-    return growth._replace(known=known, failed=0, together=not work.partition.fixed)
+    return {name: known for name, known in growth.known.items() if known.hopeless and sure.get(name, False)}
 
 
-def _remove(work: _Work, growth: _Growth) -> _Growth:
+def _remove(work: _Work, growth: _GreedyState) -> _GreedyState:
     """Remove components that were made for what nodes mixed up."""
     if work.partition.fixed or work.budget.spent or growth.best is growth.lean:
         return growth
