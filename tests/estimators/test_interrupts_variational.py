@@ -30,10 +30,10 @@ def counts(n, p, k, seed=0):
 
 
 CASES = {
-    "rows": ({"accelerate": None}, lambda: clouds(6_000, 4, 9, 2.0)),
-    "nodes": ({"accelerate": "tree", "final": "refine"}, lambda: clouds(20_000, 4, 10, 2.0)),
+    "rows": ({"accelerate": None}, lambda: clouds(5_000, 4, 8, 2.0)),
+    "nodes": ({"accelerate": "tree", "final": "refine"}, lambda: clouds(12_000, 4, 8, 2.0)),
     "polish": ({"accelerate": "tree", "final": "polish", "family": "diag"}, lambda: clouds(10_000, 3, 8, 2.0)),
-    "kdtree": ({"accelerate": "kdtree", "family": "spherical"}, lambda: clouds(5_000, 3, 8, 2.5)),
+    "kdtree": ({"accelerate": "kdtree", "family": "spherical"}, lambda: clouds(3_000, 3, 6, 2.5)),
     "counts": ({"accelerate": "tree", "family": "poisson"}, lambda: counts(6_000, 20, 8)),
 }
 
