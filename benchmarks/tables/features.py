@@ -9,8 +9,9 @@ from benchmarks.measure import best_of
 from benchmarks.report import Mark, Table
 from kfree import BPMeans, KFeatures, StepwiseKFeatures
 from kfree.inference.features.allocation import Means, settle_with_reseeds
-from kfree.inference.features.best_rows import Rule, sweep
-from kfree.inference.features.feature_table import Table as Rows
+from kfree.inference.features.best_rows import RowRule, improve_all_rows
+from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.loop import Budget
 from kfree.rows import set_span_threads
 
 #: Best inertia asked for, of seeds that must reach it.
@@ -111,12 +112,12 @@ def one_pass(quick, repeats):
     for n in (2000,) if quick else (50_000, 100_000, 200_000):
         Z, A = rng.integers(2, size=(n, 10)), 2 * rng.normal(size=(10, 100))
         X = Z @ A + rng.normal(size=(n, 100))
-        z, table, means = Z.astype(float), Rows(X, np.empty(0)), Means(A, np.zeros(100))
+        z, table, means = Z.astype(float), FeatureTable(X, np.empty(0)), Means(A, np.zeros(100))
         bits = Z.astype(np.uint8)
 
         def visit(bits=bits, table=table, means=means):
-            found = sweep(table, bits, means, Rule())
-            settle_with_reseeds(table, bits, found.sums)
+            found = improve_all_rows(table, bits, means, RowRule())
+            settle_with_reseeds(table, bits, Budget(), found.sums)
 
         bare, _ = best_of(3 * repeats, lambda X=X, A=A, z=z: (X @ A.T, z.T @ X))
         with set_span_threads(THREADS):

@@ -17,6 +17,7 @@ import kfree.inference.features.feature_moves as moves_module
 import kfree.inference.features.feature_sample as sample_module
 import kfree.inference.features.isometry as reduce_module
 from kfree import BPMeans, KFeatures, StepwiseKFeatures, lam_for_n_components
+from kfree.inference.features.feature_numbers import FEATURES
 from support.slow_features import all_rows, draw_features, inertia
 
 DATA = Path(os.environ.get("KFREE_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -94,7 +95,7 @@ def test_sparse_rows_and_frames_give_the_same(model, table):
 def test_sparse_rows_too_large_to_be_made_dense_give_the_same(model, table, monkeypatch):
     table = np.where(np.abs(table) < 0.7, 0.0, table)
     plain = clone(model).fit(table)
-    monkeypatch.setattr(reduce_module, "DENSE_ENTRIES", 10)
+    monkeypatch.setattr(reduce_module, "FEATURES", FEATURES._replace(dense_entries=10))
     other = clone(model).fit(sp.csr_matrix(table))
     assert other.objective_ == pytest.approx(plain.objective_)
     assert_allclose(other.Z_ @ other.components_, plain.Z_ @ plain.components_, atol=1e-8)
@@ -119,7 +120,7 @@ def test_long_tables_are_searched_on_a_sample(monkeypatch):
     rng = np.random.default_rng(0)
     A = 3 * rng.normal(size=(4, 12))
     X = rng.integers(2, size=(3000, 4)) @ A + 0.2 * rng.normal(size=(3000, 12))
-    monkeypatch.setattr(sample_module, "SAMPLE_ENTRIES", 6000)
+    monkeypatch.setattr(sample_module, "FEATURES", FEATURES._replace(sample_entries=6000))
     for model in (KFeatures(4, n_init=3), BPMeans(1000.0, n_init=3), StepwiseKFeatures(1000.0, n_init=2)):
         model.fit(X)
         assert model.n_components_ == 4
@@ -132,7 +133,7 @@ def test_heavy_rows_do_not_empty_the_sample(monkeypatch):
     rng = np.random.default_rng(0)
     A = 3 * rng.normal(size=(4, 12))
     X = rng.integers(2, size=(3000, 4)) @ A + 0.2 * rng.normal(size=(3000, 12))
-    monkeypatch.setattr(sample_module, "SAMPLE_ENTRIES", 6000)
+    monkeypatch.setattr(sample_module, "FEATURES", FEATURES._replace(sample_entries=6000))
     for w in (np.where(np.arange(3000) == 7, 1e7, 1.0), rng.pareto(0.7, size=3000) + 0.01):
         model = KFeatures(4, n_init=3).fit(X, sample_weight=w)
         assert model.inertia_ <= 1.2 * 12 * 0.04 * w.sum()
@@ -150,10 +151,10 @@ def test_wide_sparse_rows_are_searched_without_being_made_dense(monkeypatch):
     rng = np.random.default_rng(0)
     A = 3 * rng.normal(size=(4, 40)) * (rng.random((4, 40)) < 0.5)
     X = rng.integers(2, size=(700, 4)) @ A
-    monkeypatch.setattr(sample_module, "SAMPLE_ENTRIES", 6000)
+    monkeypatch.setattr(sample_module, "FEATURES", FEATURES._replace(sample_entries=6000))
     dense = KFeatures(4, n_init=3).fit(X)
-    monkeypatch.setattr(reduce_module, "DENSE_ENTRIES", 0)
-    monkeypatch.setattr(moves_module, "POLISH_ENTRIES", 0)
+    monkeypatch.setattr(reduce_module, "FEATURES", FEATURES._replace(dense_entries=0))
+    monkeypatch.setattr(moves_module, "FEATURES", FEATURES._replace(polish_entries=0))
     for model in (KFeatures(4, n_init=3), BPMeans(100.0, n_init=3), StepwiseKFeatures(100.0, n_init=2)):
         model.fit(sp.csr_array(X))
         assert model.n_components_ == 4

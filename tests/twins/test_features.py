@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kfree import BPMeans, KFeatures
-from kfree.inference.features.allocation import Means, independent, settle
-from kfree.inference.features.best_rows import Rule
-from kfree.inference.features.bp_means import Pass
+from kfree.inference.features.allocation import FeatureState, Means, independent, settle
+from kfree.inference.features.best_rows import RowRule
+from kfree.inference.features.bp_means import BPPass
 from kfree.inference.features.collapsed_bp import collapsed_pass as fast_collapsed_pass
-from kfree.inference.features.feature_table import Table
+from kfree.inference.features.feature_goal import FeatureGoal
+from kfree.inference.features.feature_table import FeatureTable
 from kfree.inference.loop import Budget
 from support.slow_features import bp_means, bp_pass, collapsed_pass, draw_features, k_features, keep_first, means_of
 
@@ -27,7 +28,8 @@ def test_a_pass_in_blocks_is_the_pass_row_by_row_bit_for_bit(exact, seed, block,
     Z[:, 2] = 0
     Z[rng.integers(30), 2] = 1  # a sole member
     A = rng.normal(size=(3, 4)) * 2
-    visit = Pass(Table(X, w if weighted else np.empty(0)), Z, Means(A, np.zeros(4)), lam, Rule(exact))
+    table, goal = FeatureTable(X, w if weighted else np.empty(0)), FeatureGoal("paper", RowRule(exact), price=lam)
+    visit = BPPass(table, FeatureState(Z, Means(A, np.zeros(4))), goal)
     visit.run(block, Budget())
     slow_Z, slow_A, changed = bp_pass(X, Z, A, w, lam, exact)
     assert_array_equal(visit.Z, slow_Z)
@@ -64,8 +66,8 @@ def test_collapsed_passes_are_brute_force(seed, weighted, lam):
     X, w = draw_features(rng, n=9, p=3, weighted=weighted)
     Z = rng.integers(2, size=(9, 2), dtype=np.uint8)
     Z = np.ascontiguousarray(Z[:, keep_first(Z)])
-    table = Table(X, w if weighted else np.empty(0))
-    state, _ = fast_collapsed_pass(table, X, settle(table, Z), lam, Rule(), Budget())
+    table, goal = FeatureTable(X, w if weighted else np.empty(0)), FeatureGoal("collapsed", price=lam)
+    state, _ = fast_collapsed_pass(table, X, settle(table, Z), goal, Budget())
     slow = collapsed_pass(X, Z, w, lam)
     assert_array_equal(state.Z, slow[:, keep_first(slow)])
 
@@ -79,6 +81,6 @@ def test_exact_elimination_finds_the_columns_that_depend_on_earlier_ones(seed, K
 def test_columns_that_differ_only_in_a_row_of_tiny_weight_are_both_kept():
     X = np.array([[3.0, 0.0], [3.0, 0.0], [0.0, 2.0], [0.0, 2.0]])
     Z = np.array([[1, 1], [1, 1], [0, 1], [0, 0]], np.uint8)
-    table = Table(X, np.array([1.0, 1.0, 1e-9, 1.0]))
+    table = FeatureTable(X, np.array([1.0, 1.0, 1e-9, 1.0]))
     assert settle(table, Z).K == 2
     assert_allclose(settle(table, Z).means.A, [[3.0, -2.0], [0.0, 2.0]], atol=1e-6)

@@ -1,6 +1,5 @@
 """The public classes: check, fit, publish."""
 
-from kfree.estimators._features import FeaturePath
 from kfree.estimators.bp_means import BPMeans, lam_for_n_components
 from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.hdp_means import HDPMeans
@@ -9,6 +8,7 @@ from kfree.estimators.k_features import KFeatures
 from kfree.estimators.lam import LamPath, lam_for_k, lam_path
 from kfree.estimators.stepwise_k_features import StepwiseKFeatures
 from kfree.estimators.variational import VariationalDPMixture
+from kfree.models.features import FeaturePath
 
 __all__ = [
     "BPMeans",

@@ -1,11 +1,7 @@
 """BPMeans: binary latent features at a price; their number is found."""
 
-import numpy as np
-
-from kfree.estimators._features import _ROWS, BinaryFeatures
+from kfree.estimators._features import ROWS, BinaryFeatures
 from kfree.estimators._sklearn import check_plain_table
-from kfree.inference.features.restarts import Fitted, fit_priced
-from kfree.inference.features.stepwise import Stepper, window_of
 from kfree.models.checks import check_choice, check_flag, check_number
 from kfree.rows import set_span_threads
 
@@ -153,28 +149,15 @@ class BPMeans(BinaryFeatures):
         """
         lam = self._check_lam(self.lam)
         self._check_common(("extended", "paper", "collapsed"))
-        row = check_choice("row", self.row, ("auto", *_ROWS))
+        row = check_choice("row", self.row, ("auto", *ROWS))
         row = row if row != "auto" else "coordinate" if self.algorithm == "paper" else "exact"
         shuffle = check_flag("shuffle", self.shuffle)
-        prepared = self._prepare(X, sample_weight)
-        plan = self._plan(prepared, algorithm=self.algorithm, row=row, shuffle=shuffle)
-        (seed, first), budget = self._seed().spawn(2), self._budget()
-        seeds = seed.spawn(plan.n_init + 1)
-        path, choice, known = None, None, None
+        problem, seed = self._problem(X, sample_weight), self._seed()
+        goal, budget = self._goal(problem, row=row, shuffle=shuffle, lam=lam), self._budget()
         with set_span_threads():
-            if lam is None:
-                path, choice = self._survey(prepared, plan, first, None, budget)
-                lam, known = choice.lam, path.runs[choice.n_components].state
-            if path is not None and choice is not None and budget.spent:  # what there is when the time is up
-                fitted = Fitted(path.runs[choice.n_components], path.restarts[choice.n_components])
-            else:
-                fitted = fit_priced(prepared.table, lam, plan, seeds, self._spread(budget), budget, known)
-            self._publish(prepared, fitted.run, lam)
-            self.path_ = None if path is None else self._path(path, lam, prepared)
-        self.lam_window_ = None if choice is None else choice.window
-        self.restarts_ = fitted.restarts
-        self._say(fitted.restarts)
-        self._warn(budget, choice)
+            fitted = (problem.fit_auto if lam is None else problem.fit_priced)(goal, seed, budget)
+        self._publish(fitted)
+        self._warn(budget, fitted)
         return self
 
 
@@ -215,18 +198,16 @@ def lam_for_n_components(X, n_components, *, sample_weight=None, base="auto", n_
         raise ValueError(f"n_components={n_components} features need more than {X.shape[0]} rows to have a price.")
     model = BPMeans(base=base, n_init=n_init, random_state=random_state, n_jobs=n_jobs)
     model._check_common(("extended",))
-    prepared, budget = model._prepare(X, sample_weight), model._budget()
-    plan = model._plan(prepared, algorithm="extended", row="exact")
-    K = int(n_components)
+    problem, K = model._problem(X, sample_weight), int(n_components)
+    goal, budget = model._goal(problem, row="exact"), model._budget()
     with set_span_threads():
-        stepper = Stepper(prepared.table, plan, model._seed(), model._spread(budget), budget)
-        while stepper.K < K + 3 and not stepper.exhausted:
-            stepper.step()
-    lo, hi = window_of(stepper.path, K) if stepper.K >= K else (np.nan, np.nan)
-    if not hi > 0:
-        J = ", ".join(f"{value:.4g}" for value in stepper.path.inertia)
+        lam, inertia = problem.price_of(K, goal, model._seed(), budget)
+    if budget.interrupted:  # there is no price, and no model that could do without
+        raise KeyboardInterrupt
+    if lam is None:
+        J = ", ".join(f"{value:.4g}" for value in inertia)
         raise ValueError(
             f"No lam makes {K} features best: the inertia for 0, 1, 2, ... features is {J}, and another number is "
             "always better. Ask for another n_components, or use KFeatures."
         )
-    return float(np.sqrt(max(lo, 1e-6 * hi) * hi))
+    return lam

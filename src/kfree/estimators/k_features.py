@@ -1,7 +1,6 @@
 """KFeatures: rows as sums of some of K means."""
 
-from kfree.estimators._features import _ROWS, BinaryFeatures
-from kfree.inference.features.restarts import fit_fixed
+from kfree.estimators._features import ROWS, BinaryFeatures
 from kfree.models.checks import check_choice, check_number
 from kfree.rows import set_span_threads
 
@@ -133,15 +132,11 @@ class KFeatures(BinaryFeatures):
         """
         check_number("n_components", self.n_components, least=1, integer=True)
         self._check_common(("extended", "paper"))
-        check_choice("row", self.row, _ROWS)
-        prepared = self._prepare(X, sample_weight)
-        K = int(self.n_components)
-        plan = self._plan(prepared, algorithm=self.algorithm, row=self.row, K=K)
-        seeds, budget = self._seed().spawn(plan.n_init + 1), self._budget()
+        check_choice("row", self.row, ROWS)
+        problem, K = self._problem(X, sample_weight), int(self.n_components)
+        goal, budget = self._goal(problem, row=self.row, K=K), self._budget()
         with set_span_threads():
-            fitted = fit_fixed(prepared.table, K, plan, seeds, None, self._spread(budget), budget)
-            self._publish(prepared, fitted.run, None)
-        self.restarts_ = fitted.restarts
-        self._say(fitted.restarts)
-        self._warn(budget)
+            fitted = problem.fit_fixed(K, goal, self._seed(), budget)
+        self._publish(fitted)
+        self._warn(budget, fitted)
         return self

@@ -1,9 +1,6 @@
 """StepwiseKFeatures: binary latent features, one more at a time."""
 
-import numpy as np
-
-from kfree.estimators._features import _ROWS, BinaryFeatures
-from kfree.inference.features.stepwise import Stepper, choose_lam, grow_path, survey
+from kfree.estimators._features import ROWS, BinaryFeatures
 from kfree.models.checks import check_choice, check_number
 from kfree.rows import set_span_threads
 
@@ -108,29 +105,18 @@ class StepwiseKFeatures(BinaryFeatures):
         """
         lam = self._check_lam(self.lam)
         self._check_common(("extended", "paper"))
-        check_choice("row", self.row, _ROWS)
+        check_choice("row", self.row, ROWS)
         check_number("patience", self.patience, least=1, integer=True)
         most = self.max_components
         if most is not None:
             check_number("max_components", most, least=1, integer=True)
-        prepared, budget = self._prepare(X, sample_weight), self._budget()
-        plan = self._plan(prepared, algorithm=self.algorithm, row=self.row)
-        choice = None
+        problem, seed = self._problem(X, sample_weight), self._seed()
+        goal, budget = self._goal(problem, row=self.row), self._budget()
         with set_span_threads():
-            stepper = Stepper(prepared.table, plan, self._seed(), self._spread(budget), budget)
             if lam is None:
-                path = survey(stepper, most)
-                choice = choose_lam(path, prepared.table)
-                lam = choice.lam
+                fitted = problem.fit_stepwise_auto(most, goal, seed, budget)
             else:
-                path = grow_path(stepper, lam, int(self.patience), most)
-            K = int(np.argmin(path.objective(lam)))
-            self._publish(prepared, path.runs[K], lam)
-            self.path_ = self._path(path, lam, prepared)
-        window = self.path_.window[K]
-        self.lam_window_ = (float(window[0]), float(window[1]))
-        self.objective_trace_ = self.objective_trace_ + lam * K
-        self.restarts_ = [restart for some in path.restarts for restart in some]
-        self._say(self.restarts_)
-        self._warn(budget, choice)
+                fitted = problem.fit_stepwise(lam, int(self.patience), most, goal, seed, budget)
+        self._publish(fitted)
+        self._warn(budget, fitted)
         return self

@@ -6,11 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.features.feature_table import Table
+from kfree.inference.features.feature_numbers import FEATURES
+from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.loop import Budget, repeat
 from kfree.kernels import kernels
-
-# A residual below this share of the sum of squares counts as none.
-NOTHING = 1e-14
 
 
 class Means(NamedTuple):
@@ -20,20 +19,29 @@ class Means(NamedTuple):
     base: Array  # (p,) zeros without an intercept
 
 
-class State(NamedTuple):
-    """An allocation with its best means."""
+class FeatureState(NamedTuple):
+    """An allocation with its best means; or, to start from, with means that were not solved for."""
 
     Z: Array  # (n, K) uint8
     means: Means
-    inertia: float  # weighted sum of squared residuals
+    inertia: float = np.inf  # weighted sum of squared residuals; inf: the means were not solved for
 
     @property
     def K(self) -> int:
         """Number of columns."""
         return int(self.Z.shape[1])
 
+    @property
+    def solved(self) -> bool:
+        """Whether the means are the best ones."""
+        return self.inertia < np.inf
 
-class Solution(NamedTuple):
+    def as_start(self) -> "FeatureState":
+        """The same to start from."""
+        return self._replace(inertia=np.inf)
+
+
+class SolvedMeans(NamedTuple):
     """The least-squares means of the columns that do not depend on those before them."""
 
     means: Means  # zero rows where columns were dropped
@@ -41,17 +49,17 @@ class Solution(NamedTuple):
     inertia: float
 
 
-def empty_state(table: Table) -> State:
+def empty_state(table: FeatureTable) -> FeatureState:
     """No features."""
     Z = np.zeros((table.n, 0), np.uint8)
     found = solve(table, Z)
-    return State(Z, found.means, found.inertia)
+    return FeatureState(Z, found.means, found.inertia)
 
 
-def solve(table: Table, Z: Array, sums: tuple[Array, Array] | None = None) -> Solution:
+def solve(table: FeatureTable, Z: Array, sums: tuple[Array, Array] | None = None) -> SolvedMeans:
     """Least squares by Cholesky from the left; a column in the span of those before it is dropped (keep-first)."""
     if not Z.shape[1] and not table.intercept:
-        return Solution(Means(np.zeros((0, table.p)), np.zeros(table.p)), np.zeros(0, bool), table.total)
+        return SolvedMeans(Means(np.zeros((0, table.p)), np.zeros(table.p)), np.zeros(0, bool), table.total)
     S, T = table.sums(Z) if sums is None else sums
     keep, A, forced = np.zeros(S.shape[0], bool), np.empty_like(T), np.full(S.shape[0], -1, np.int8)
     doubt, gain = kernels().solve_means(S, T, forced, keep, A)
@@ -60,11 +68,11 @@ def solve(table: Table, Z: Array, sums: tuple[Array, Array] | None = None) -> So
         _, gain = kernels().solve_means(S, T, forced, keep, A)
     inertia = max(table.total - gain, 0.0)
     if table.intercept:
-        return Solution(Means(A[1:], A[0]), keep[1:], inertia)
-    return Solution(Means(A, np.zeros(table.p)), keep, inertia)
+        return SolvedMeans(Means(A[1:], A[0]), keep[1:], inertia)
+    return SolvedMeans(Means(A, np.zeros(table.p)), keep, inertia)
 
 
-def gram(table: Table, Z: Array) -> Array:
+def gram(table: FeatureTable, Z: Array) -> Array:
     """Unweighted ``Z'Z`` as whole numbers, with the intercept's column in front."""
     z = Z.astype(np.int64)
     if table.intercept:
@@ -87,39 +95,56 @@ def independent(S: Array) -> Array:
     return keep
 
 
-def settle(table: Table, Z: Array, sums: tuple[Array, Array] | None = None) -> State:
+def settle(table: FeatureTable, Z: Array, sums: tuple[Array, Array] | None = None) -> FeatureState:
     """Drop dependent columns and solve."""
     found = solve(table, Z, sums)
     if found.keep.all():
-        return State(Z, found.means, found.inertia)
+        return FeatureState(Z, found.means, found.inertia)
     kept = np.ascontiguousarray(Z[:, found.keep])
     means = Means(np.ascontiguousarray(found.means.A[found.keep]), found.means.base)
-    return State(kept, means, found.inertia)
+    return FeatureState(kept, means, found.inertia)
 
 
-def settle_with_reseeds(table: Table, Z: Array, sums: tuple[Array, Array] | None = None) -> State:
-    """Solve for a fixed number of columns: a dependent one becomes the indicator of the row that is fitted worst."""
+def settle_with_reseeds(
+    table: FeatureTable, Z: Array, budget: Budget, sums: tuple[Array, Array] | None = None
+) -> FeatureState:
+    """Solve for a fixed number of columns: a dependent one becomes the indicator of the row that is fitted worst.
+
+    It stays empty if nothing is left to be fitted, or if the time is up.
+    """
     found = solve(table, Z, sums)
-    while not found.keep.all():
-        k = int(np.flatnonzero(~found.keep)[0])
-        Z = Z.copy()
-        Z[:, ~found.keep] = 0
+    if found.keep.all():
+        return FeatureState(Z, found.means, found.inertia)
+
+    def reseed(now: tuple[Array, SolvedMeans]) -> tuple[tuple[Array, SolvedMeans], bool]:
+        Z, found = _emptied(*now), now[1]
         left = residual_squares(table, Z, found.means) * table.weight
         worst = int(left.argmax())
-        if left[worst] <= NOTHING * max(table.total, np.finfo(float).tiny):
-            return State(Z, found.means, found.inertia)
-        Z[worst, k] = 1  # independent of the others: a row they span has no residual
+        if left[worst] <= FEATURES.rounding * max(table.total, np.finfo(float).tiny):
+            return now, True
+        Z[worst, np.flatnonzero(~found.keep)[0]] = 1  # independent of the others: a row they span has no residual
         found = solve(table, Z)
-    return State(Z, found.means, found.inertia)
+        return (Z, found), bool(found.keep.all())
+
+    # each reseed is one more independent column, so more of them than columns are rounding at work
+    (Z, found), _ = repeat(reseed, (Z, found), budget, most=Z.shape[1])
+    return FeatureState(_emptied(Z, found), found.means, found.inertia)
 
 
-def relative_products(table: Table, means: Means, rows: slice) -> Array:
+def _emptied(Z: Array, found: SolvedMeans) -> Array:
+    """A copy in which dependent columns have no members."""
+    Z = Z.copy()
+    Z[:, ~found.keep] = 0
+    return Z
+
+
+def relative_products(table: FeatureTable, means: Means, rows: slice) -> Array:
     """``(X - base) A'`` of some rows."""
     P = table.products(rows, means.A)
     return P - means.base @ means.A.T if table.intercept else P
 
 
-def shifted_squares(table: Table, base: Array) -> Array:
+def shifted_squares(table: FeatureTable, base: Array) -> Array:
     """Squared lengths of the rows minus the intercept."""
     if not table.intercept:
         return table.square
@@ -127,7 +152,7 @@ def shifted_squares(table: Table, base: Array) -> Array:
     return np.maximum(square, 0.0, out=square)
 
 
-def residual_squares(table: Table, Z: Array, means: Means) -> Array:
+def residual_squares(table: FeatureTable, Z: Array, means: Means) -> Array:
     """Squared lengths of the residuals."""
     square = shifted_squares(table, means.base)
     if not Z.shape[1]:
@@ -138,12 +163,12 @@ def residual_squares(table: Table, Z: Array, means: Means) -> Array:
     return np.maximum(found, 0.0, out=found)
 
 
-def residual(table: Table, Z: Array, means: Means, n: int) -> Array:
+def residual(table: FeatureTable, Z: Array, means: Means, n: int) -> Array:
     """The residual of one row, in all its columns."""
     return table.dense([n])[0] - means.base - Z[n].astype(np.float64) @ means.A
 
 
-def explicit_inertia(table: Table, Z: Array, means: Means) -> float:
+def explicit_inertia(table: FeatureTable, Z: Array, means: Means) -> float:
     """Weighted sum of squared residuals, residual by residual."""
 
     def of_span(span: slice) -> float:

@@ -6,36 +6,32 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.features.allocation import Means, relative_products, shifted_squares
-from kfree.inference.features.feature_table import Table, add_up
+from kfree.inference.features.feature_numbers import FEATURES
+from kfree.inference.features.feature_table import FeatureTable, add_up
 from kfree.kernels import kernels
 
-#: Nodes after which the sphere decoder keeps the best row it has found; and in all rows of a pass together, but each
-#: row gets some.
-NODES, NODES_OF_PASS, LEAST_NODES = 100_000, 20_000_000, 500
-#: Changes below this share of the squared lengths are rounding: the present state is kept.
-TIE = 1e-12
 
-
-class Rule(NamedTuple):
+class RowRule(NamedTuple):
     """How a row is searched."""
 
-    exact: bool = True
-    nodes: int = NODES
+    exact: bool = True  # the best of all rows of bits; else one sweep of single bits
+    nodes: int = FEATURES.nodes  # of the sphere decoder
+
+    @classmethod
+    def of(cls, n: int, exact: bool) -> "RowRule":
+        """The rule for a fit to n rows."""
+        most = min(FEATURES.nodes, FEATURES.nodes_of_pass // max(n, 1))
+        return cls(exact, max(FEATURES.least_nodes, most))
 
 
-def rule_for(n: int, exact: bool) -> Rule:
-    """The rule for a fit to n rows."""
-    return Rule(exact, max(LEAST_NODES, min(NODES, NODES_OF_PASS // max(n, 1))))
-
-
-class Sweep(NamedTuple):
+class ImprovedRows(NamedTuple):
     """What one look at all rows gives."""
 
     changed: int  # rows that changed
     sums: tuple[Array, Array]  # of the new allocation
 
 
-def search(P: Array, G: Array, slack: Array, rule: Rule, Z: Array, cost: Array) -> int:
+def improve_rows(P: Array, G: Array, slack: Array, rule: RowRule, Z: Array, cost: Array) -> int:
     """Improve rows in place; ``cost`` is what each costs besides its square. Returns how many changed."""
     if not G.shape[0]:
         cost[:] = 0.0
@@ -47,10 +43,10 @@ def search(P: Array, G: Array, slack: Array, rule: Rule, Z: Array, cost: Array) 
 
 def slack_of(square: Array, G: Array) -> Array:
     """What counts as a tie, for each row."""
-    return TIE * (square + (G.diagonal().max() if G.shape[0] else 0.0))
+    return FEATURES.tie * (square + (G.diagonal().max() if G.shape[0] else 0.0))
 
 
-def sweep(table: Table, Z: Array, means: Means, rule: Rule) -> Sweep:
+def improve_all_rows(table: FeatureTable, Z: Array, means: Means, rule: RowRule) -> ImprovedRows:
     """Improve every row of Z in place and add up what the solve needs, in one reading of the rows."""
     G = means.A @ means.A.T
     shift = means.base @ means.A.T
@@ -63,14 +59,14 @@ def sweep(table: Table, Z: Array, means: Means, rule: Rule) -> Sweep:
         P = np.ascontiguousarray(part @ means.A.T)
         if table.intercept:
             P -= shift
-        counts.append(search(P, G, slack[span], rule, Z[span], cost[span]))
+        counts.append(improve_rows(P, G, slack[span], rule, Z[span], cost[span]))
         return table.part_sums(part, Z[span], span, table.intercept)
 
     sums = add_up(iter(table.each(of_span)))
-    return Sweep(sum(counts), sums)
+    return ImprovedRows(sum(counts), sums)
 
 
-def allocate(table: Table, means: Means, rule: Rule) -> tuple[Array, Array]:
+def allocate(table: FeatureTable, means: Means, rule: RowRule) -> tuple[Array, Array]:
     """Best rows from scratch, and their squared residuals; above the table's reach from several starts."""
     A = means.A
     K, G = A.shape[0], A @ A.T
@@ -79,10 +75,10 @@ def allocate(table: Table, means: Means, rule: Rule) -> tuple[Array, Array]:
 
     def of_span(span: slice) -> None:
         P = relative_products(table, means, span)
-        search(P, G, slack[span], rule, Z[span], cost[span])
+        improve_rows(P, G, slack[span], rule, Z[span], cost[span])
         for start in _starts(P, G) if K else ():
             other = cost[span].copy()
-            search(P, G, slack[span], rule, start, other)
+            improve_rows(P, G, slack[span], rule, start, other)
             better = other < cost[span] - slack[span]
             Z[span][better], cost[span][better] = start[better], other[better]
 
@@ -93,11 +89,7 @@ def allocate(table: Table, means: Means, rule: Rule) -> tuple[Array, Array]:
 
 def _starts(P: Array, G: Array) -> list[Array]:
     """Other rows to start from where the search is not exhaustive: all features that point along the row, and all."""
-    if G.shape[0] <= MOST_EXHAUSTIVE:
+    if G.shape[0] <= FEATURES.most_exhaustive:
         return []
     along = (G.diagonal() < 2.0 * P).astype(np.uint8)
     return [along, np.ones_like(along)]
-
-
-#: Features up to which all rows are looked at.
-MOST_EXHAUSTIVE = 12

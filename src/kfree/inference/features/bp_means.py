@@ -9,15 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.features.allocation import Means, State, residual, settle, shifted_squares
-from kfree.inference.features.best_rows import TIE, Rule, search
-from kfree.inference.features.feature_table import Table
-from kfree.inference.features.k_features import Run, check_fall
-from kfree.inference.loop import Budget, Info
+from kfree.inference.features.allocation import FeatureState, Means, residual, settle, shifted_squares
+from kfree.inference.features.best_rows import improve_rows
+from kfree.inference.features.feature_goal import FeatureGoal
+from kfree.inference.features.feature_numbers import FEATURES
+from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.kernels import kernels
-
-#: Rows proposed together.
-BLOCK = 1024
 
 
 @dataclass
@@ -31,13 +29,14 @@ class _Window:
     redo: Array  # (m,) bool, proposals that no longer hold
 
 
-class Pass:
+class BPPass:
     """One pass over the rows, as a state that rows, births and deaths change."""
 
-    def __init__(self, table: Table, Z: Array, means: Means, lam: float, rule: Rule):
-        self.table, self.lam, self.rule = table, lam, rule
-        self.Z, self.A, self.base = Z.copy(), means.A.copy(), means.base
-        self.square = shifted_squares(table, means.base)
+    def __init__(self, table: FeatureTable, start: FeatureState, goal: FeatureGoal):
+        assert goal.price is not None
+        self.table, self.price, self.rule = table, goal.price, goal.rule
+        self.Z, self.A, self.base = start.Z.copy(), start.means.A.copy(), start.means.base
+        self.square = shifted_squares(table, self.base)
         self.count = self.Z.sum(axis=0, dtype=np.int64)
         self.changed = 0  # rows that changed, and features born
         self._drop(self.count == 0, None, 0)
@@ -58,8 +57,8 @@ class Pass:
 
         def of_span(span: slice) -> Array:
             P = self.table.products(span, self.A) - self.base @ self.A.T
-            slack = TIE * (self.lam / self.table.weight[span] + self.square[span] + largest)
-            search(P, G, slack, self.rule, proposed[span.start - start : span.stop - start], np.empty(len(P)))
+            slack = FEATURES.tie * (self.price / self.table.weight[span] + self.square[span] + largest)
+            improve_rows(P, G, slack, self.rule, proposed[span.start - start : span.stop - start], np.empty(len(P)))
             return P
 
         P = np.concatenate(list(self.table.over(spans, of_span)))
@@ -78,7 +77,7 @@ class Pass:
                 window.redo,
                 self.table.weight[rows],
                 self.square[rows],
-                self.lam,
+                self.price,
                 self.rule.exact,
                 self.rule.nodes,
                 first,
@@ -116,12 +115,12 @@ class Pass:
             window.proposed = np.ascontiguousarray(window.proposed[:, ~gone])
 
     def _birth(self, window: _Window, n: int) -> bool:
-        """A feature for row n alone, if its residual is worth more than lam."""
+        """A feature for row n alone, if its residual is worth more than its price."""
         row = window.start + n
         r = residual(self.table, self.Z, Means(self.A, self.base), row)
         w = self.table.weight[row]
         largest = np.einsum("ij,ij->i", self.A, self.A).max(initial=0.0)
-        if not w * (r @ r) > self.lam + TIE * (self.lam + w * (self.square[row] + largest)):
+        if not w * (r @ r) > self.price + FEATURES.tie * (self.price + w * (self.square[row] + largest)):
             return False
         column = np.zeros((self.table.n, 1), np.uint8)
         column[row] = 1
@@ -133,23 +132,19 @@ class Pass:
         return True
 
 
-def run_bp(
-    table: Table, Z: Array, means: Means, lam: float, rule: Rule, max_iter: int, budget: Budget, block: int = BLOCK
-) -> Run:
+def run_bp_means(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     """Passes until one changes no bit, no feature, and the solve gains nothing."""
-    state, trace = State(Z, means, np.inf), []
-    last = np.inf
-    for count in range(1, max_iter + 1):
-        if count > 1 and budget.spent:
-            break
-        visit = Pass(table, state.Z, state.means, lam, rule)
-        visit.run(block, budget)
-        state = settle(table, visit.Z)
-        objective = state.inertia + lam * state.K
-        check_fall(last, objective, table.total)
-        trace.append(objective)
-        budget.tell("BP-means", count, Info(objective, table.total, visit.changed / table.n, 0, state.K))
-        if not visit.changed and last - objective <= 1e-12 * (1.0 + objective):
-            return Run(state, trace, True)
-        last = objective
-    return Run(state, trace, False)
+
+    def one_pass(state: FeatureState) -> tuple[FeatureState, Info]:
+        visit = BPPass(table, state, goal)
+        visit.run(FEATURES.block, budget)
+        new = settle(table, visit.Z)
+        before, value = goal.objective(state), goal.objective(new)
+        gained = before - value > FEATURES.tie * (1.0 + value)
+        return new, Info(value, table.total, visit.changed / table.n, int(gained), new.K)
+
+    done = run(one_pass, start.as_start(), budget, phase="BP-means", tol=0.0, max_iter=goal.max_iter, always=1)
+    if done.state.solved:
+        return done
+    state = settle(table, start.Z)  # interrupted before the end of the first pass
+    return Outcome(state, [goal.objective(state)], False)

@@ -1,58 +1,72 @@
 """Collapsed BP-means (Algorithm 3): rows one at a time, with the means solved for at every visit."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.features.allocation import State, settle
-from kfree.inference.features.best_rows import Rule
-from kfree.inference.features.feature_table import Table
-from kfree.inference.features.k_features import Run, check_fall
-from kfree.inference.loop import Budget, Info
+from kfree.inference.features.allocation import FeatureState, settle
+from kfree.inference.features.feature_goal import FeatureGoal
+from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.loop import Budget, Info, Outcome, check_fall, repeat, run
 from kfree.kernels import kernels
 
+# Why the compiled visits come back.
 _DONE, _BIRTH, _REPLACED = 0, 1, 2
 
 
-def collapsed_pass(table: Table, X: Array, state: State, lam: float, rule: Rule, budget: Budget) -> tuple[State, int]:
-    """Visit every row once; the state and how many rows changed. ``lam=inf`` keeps the number of features."""
+class Visits(NamedTuple):
+    """How far a pass has come."""
+
+    state: FeatureState
+    changed: int = 0  # rows that changed, and features born
+    rows: int = 0  # rows that were visited
+
+
+def collapsed_pass(
+    table: FeatureTable, X: Array, state: FeatureState, goal: FeatureGoal, budget: Budget
+) -> tuple[FeatureState, int]:
+    """Visit every row once; the state, and how many rows changed."""
+
+    def some_rows(now: Visits) -> tuple[Visits, bool]:
+        Z, event, now = _visit(table, X, goal, now)
+        before = goal.objective(now.state)
+        state = settle(table, Z)
+        check_fall(before, goal.objective(state), table.total, "in a pass of collapsed BP-means")
+        return now._replace(state=state), event == _DONE or now.rows >= table.n
+
+    done, _ = repeat(some_rows, Visits(state), budget, always=1)
+    return done.state, done.changed
+
+
+def _visit(table: FeatureTable, X: Array, goal: FeatureGoal, now: Visits) -> tuple[Array, int, Visits]:
+    """Visit rows until a feature comes or goes, or rounding must be cleared away: the allocation, and what happened."""
     fixed = int(table.intercept)
-    changed, first = 0, 0
-    while first < table.n and not (changed and budget.spent):
-        Z = np.concatenate([np.ones((table.n, fixed), np.uint8), state.Z], axis=1)
-        S, T = table.sums(state.Z) if Z.shape[1] else (np.zeros((0, 0)), np.zeros((0, table.p)))
-        M, A, G = np.zeros_like(S), np.zeros_like(T), np.zeros_like(S)
-        kernels().rebuild(S, T, M, A, G)
-        n, event, more, drop = kernels().collapsed_rows(
-            X, table.weight, table.square, lam, fixed, rule.exact, first, Z, S, T, M, A, G
-        )
-        changed, first = changed + more, n + 1
-        if event == _REPLACED:
-            Z = np.delete(Z, drop, axis=1)
-        elif event == _BIRTH:
-            column = np.zeros((table.n, 1), np.uint8)
-            column[n] = 1
-            Z, changed = np.concatenate([Z, column], axis=1), changed + 1
-        before = state.inertia + (lam * state.K if lam < np.inf else 0.0)
-        state = settle(table, np.ascontiguousarray(Z[:, fixed:]))
-        check_fall(before, state.inertia + (lam * state.K if lam < np.inf else 0.0), table.total)
-        if event == _DONE:
-            break
-    return state, changed
+    Z = np.concatenate([np.ones((table.n, fixed), np.uint8), now.state.Z], axis=1)
+    S, T = table.sums(now.state.Z) if Z.shape[1] else (np.zeros((0, 0)), np.zeros((0, table.p)))
+    M, A, G = np.zeros_like(S), np.zeros_like(T), np.zeros_like(S)
+    kernels().rebuild(S, T, M, A, G)
+    price = np.inf if goal.price is None else goal.price  # that no feature comes or goes
+    n, event, changed, drop = kernels().collapsed_rows(
+        X, table.weight, table.square, price, fixed, goal.rule.exact, now.rows, Z, S, T, M, A, G
+    )
+    if event == _REPLACED:
+        Z = np.delete(Z, drop, axis=1)
+    elif event == _BIRTH:
+        column = np.zeros((table.n, 1), np.uint8)
+        column[n] = 1
+        Z, changed = np.concatenate([Z, column], axis=1), changed + 1
+    return np.ascontiguousarray(Z[:, fixed:]), event, now._replace(changed=now.changed + changed, rows=n + 1)
 
 
-def run_collapsed(table: Table, state: State, lam: float, rule: Rule, max_iter: int, budget: Budget) -> Run:
-    """Passes until nothing changes."""
+def run_collapsed_bp(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
+    """Passes until nothing changes; without a price the number of features stays."""
     X = np.require(table.dense(slice(0, table.n)), requirements=["C", "W"])
-    if not state.Z.any(axis=0).all():
-        state = settle(table, state.Z)  # empty columns have no inverse
-    trace: list[float] = []
-    for count in range(1, max_iter + 1):
-        if budget.spent:
-            break
-        state, changed = collapsed_pass(table, X, state, lam, rule, budget)
-        objective = state.inertia + lam * state.K if lam < np.inf else state.inertia
-        trace.append(objective)
-        budget.tell("collapsed", count, Info(objective, table.total, changed / table.n, 0, state.K))
-        if not changed:
-            return Run(state, trace, True)
-    return Run(state, trace, False)
+    if not start.Z.any(axis=0).all():
+        start = settle(table, start.Z)  # empty columns have no inverse
+
+    def one_pass(state: FeatureState) -> tuple[FeatureState, Info]:
+        state, changed = collapsed_pass(table, X, state, goal, budget)
+        return state, Info(goal.objective(state), table.total, changed / table.n, 0, state.K)
+
+    return run(one_pass, start, budget, phase="collapsed", tol=0.0, max_iter=goal.max_iter)

@@ -5,48 +5,23 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.features.allocation import Means, State, residual_squares, settle, settle_with_reseeds, solve
-from kfree.inference.features.best_rows import MOST_EXHAUSTIVE, Rule
-from kfree.inference.features.bp_means import run_bp
-from kfree.inference.features.collapsed_bp import run_collapsed
+from kfree.inference.features.allocation import FeatureState, residual_squares, settle, settle_with_reseeds, solve
+from kfree.inference.features.bp_means import run_bp_means
+from kfree.inference.features.collapsed_bp import run_collapsed_bp
+from kfree.inference.features.feature_goal import FeatureGoal
+from kfree.inference.features.feature_numbers import FEATURES
 from kfree.inference.features.feature_seeds import Seeding, add_feature
-from kfree.inference.features.feature_table import Table
-from kfree.inference.features.k_features import Run, refine
-from kfree.inference.loop import Budget
-
-#: Failures in a row after which a chain of moves ends.
-PATIENCE = 15
-#: Moves of BP-means, in turn.
-MOVES = ("swap", "swap", "grow", "swap", "shrink")
-#: Rows up to which a polish may give single rows features of their own.
-FEW_ROWS = 64
-#: Rows up to which an allocation is polished with the means solved for at every visit.
-POLISH_ROWS = 8192
-#: Entries up to which sparse rows are made dense for that.
-POLISH_ENTRIES = 20_000_000
-# A trial must be better by this share of the sum of squares.
-_BETTER = 1e-9
+from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.features.k_features import run_k_features
+from kfree.inference.loop import Budget, Outcome, attempt, repeat
 
 
-class Search(NamedTuple):
-    """How a fit searches."""
-
-    rule: Rule
-    max_iter: int
-    lam: float = np.inf  # price of a feature; inf: their number is fixed
-    patience: int = PATIENCE
-
-    def objective(self, state: State) -> float:
-        """What is minimised."""
-        return state.inertia + (self.lam * state.K if self.lam < np.inf else 0.0)
-
-
-def polishable(table: Table) -> bool:
+def polishable(table: FeatureTable) -> bool:
     """Whether the collapsed moves are tried: they look at dense rows, many times."""
-    return table.n <= POLISH_ROWS and not (table.sparse and table.n * table.p > POLISH_ENTRIES)
+    return table.n <= FEATURES.polish_rows and not (table.sparse and table.n * table.p > FEATURES.polish_entries)
 
 
-def removal_costs(table: Table, state: State) -> Array:
+def removal_costs(table: FeatureTable, state: FeatureState) -> Array:
     """By how much the inertia rises if a feature is taken out, the bits of the others staying."""
     S, _ = table.sums(state.Z)
     inverse = np.linalg.pinv(S, hermitian=True).diagonal()[1 if table.intercept else 0 :]
@@ -54,114 +29,139 @@ def removal_costs(table: Table, state: State) -> Array:
     return np.where(length > 0, length / np.maximum(inverse, np.finfo(float).tiny), 0.0)
 
 
-def without(table: Table, state: State, k: int) -> State:
+def without(table: FeatureTable, state: FeatureState, k: int) -> FeatureState:
     """The best means without feature k."""
     Z = np.ascontiguousarray(np.delete(state.Z, k, axis=1))
     found = solve(table, Z)
-    return State(Z, found.means, found.inertia)
+    return FeatureState(Z, found.means, found.inertia)
 
 
-def with_seed(table: Table, state: State, rng: np.random.Generator) -> tuple[Array, Means]:
+def with_seed(table: FeatureTable, state: FeatureState, rng: np.random.Generator) -> FeatureState:
     """A drawn residual as one more feature, for all rows that it brings nearer."""
     left = residual_squares(table, state.Z, state.means)
-    seeding = add_feature(table, Seeding(state.Z, state.means, left), rng)
-    return seeding.Z, seeding.means
+    return add_feature(table, Seeding(state.Z, state.means, left), rng).state
 
 
 def draw_feature(cost: Array, rng: np.random.Generator) -> int:
     """A feature, the more likely the less it costs to take it out."""
-    chance = 1.0 / np.maximum(cost, 1e-12 * max(cost.max(), np.finfo(float).tiny))
+    chance = 1.0 / np.maximum(cost, FEATURES.least_cost * max(cost.max(), np.finfo(float).tiny))
     chance = np.cumsum(chance / chance.max())
     return int(min(np.searchsorted(chance, rng.random() * chance[-1], side="right"), cost.size - 1))
 
 
-def prune(table: Table, state: State, lam: float) -> State:
-    """Take out features that cost less than lam to do without, the cheapest first."""
-    while state.K:
+def then(before: Outcome, after: Outcome) -> Outcome:
+    """Two runs as one."""
+    return Outcome(after.state, before.trace + after.trace, after.converged)
+
+
+def prune(table: FeatureTable, state: FeatureState, goal: FeatureGoal, budget: Budget) -> FeatureState:
+    """Take out features that save less than their price, the cheapest first; none is without one."""
+    if goal.price is None:
+        return state
+    least = goal.price - FEATURES.better * goal.price - table.share(FEATURES.better)
+
+    def one_less(state: FeatureState) -> tuple[FeatureState, bool]:
         cost = removal_costs(table, state)
         k = int(cost.argmin())
-        if not cost[k] < lam - _BETTER * lam - table.share(_BETTER):
-            break
-        state = without(table, state, k)
-    return state
+        return (without(table, state, k), False) if cost[k] < least else (state, True)
+
+    return repeat(one_less, state, budget, most=state.K, always=state.K)[0]
 
 
-def polish(table: Table, state: State, search: Search, budget: Budget) -> Run:
+def polish(table: FeatureTable, state: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     """Single rows with the means solved for, then (with a price) features that do not pay; until neither helps.
 
-    Features of single rows are left to ``close`` unless there are few rows: a poor allocation would get one for each
+    Features of single rows are left to ``finish`` unless there are few rows: a poor allocation would get one for each
     row that it fits badly, where a shared one is due.
     """
-    run, K = Run(state, [search.objective(state)], True), state.K
-    lam = search.lam if table.n <= FEW_ROWS else np.inf
-    while polishable(table):
-        found = run_collapsed(table, run.state, lam, search.rule, search.max_iter, budget)
-        run = Run(found.state, [*run.trace, search.objective(found.state)], found.converged)
-        kept = prune(table, run.state, search.lam) if search.lam < np.inf else run.state
-        if kept.K == run.state.K or budget.spent:
-            break
-        run = _then(run, Run(kept, [search.objective(kept)], True))
-    if search.lam == np.inf and run.state.K < K:  # columns that became dependent are owed
-        padded = np.concatenate([run.state.Z, np.zeros((table.n, K - run.state.K), np.uint8)], axis=1)
-        run = run._replace(state=settle_with_reseeds(table, padded))
-    return run
+    rows = goal if table.n <= FEATURES.few_rows else goal._replace(price=None)
+
+    def one_round(sofar: Outcome) -> tuple[Outcome, bool]:
+        found = run_collapsed_bp(table, sofar.state, rows, budget)
+        found = then(sofar, found._replace(trace=[goal.objective(found.state)]))
+        return _pruned(table, found, goal, budget)
+
+    polished = Outcome(state, [goal.objective(state)], True)
+    if polishable(table):
+        polished, _ = repeat(one_round, polished, budget, always=1)
+    owed = 0 if goal.priced else state.K - polished.state.K  # columns that became dependent
+    if owed:
+        padded = np.concatenate([polished.state.Z, np.zeros((table.n, owed), np.uint8)], axis=1)
+        polished = polished._replace(state=settle_with_reseeds(table, padded, budget))
+    return polished
 
 
-def _then(before: Run, after: Run) -> Run:
-    """Two runs as one."""
-    return Run(after.state, before.trace + after.trace, after.converged)
+def _pruned(table: FeatureTable, run: Outcome, goal: FeatureGoal, budget: Budget) -> tuple[Outcome, bool]:
+    """A run without the features that do not pay, and whether there was none: else what is left may do better."""
+    kept = prune(table, run.state, goal, budget)
+    if kept.K == run.state.K:
+        return run, True
+    return then(run, Outcome(kept, [goal.objective(kept)], False)), False
 
 
-def improve(table: Table, Z: Array, means: Means, search: Search, budget: Budget) -> Run:
+def descend(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     """K-features, then the polish."""
-    run = refine(table, Z, means, search.rule, search.max_iter, budget)
-    state = run.state
-    if search.lam < np.inf:
-        state = prune(table, settle(table, state.Z), search.lam)  # what does not pay need not be polished
-    polished = polish(table, state, search, budget)
-    return Run(polished.state, polished.trace, polished.converged and (run.converged or polishable(table)))
+    run = run_k_features(table, start, goal, budget)
+
+    def polished() -> Outcome:
+        # what does not pay need not be polished
+        state = prune(table, settle(table, run.state.Z), goal, budget) if goal.priced else run.state
+        found = polish(table, state, goal, budget)
+        return found._replace(converged=found.converged and (run.converged or polishable(table)))
+
+    return attempt(polished, lambda: Outcome(run.state, [goal.objective(run.state)], False), budget)
 
 
-def _trial(table: Table, state: State, move: str, search: Search, rng: np.random.Generator, budget: Budget) -> Run:
+def _trial(
+    table: FeatureTable, state: FeatureState, move: str, goal: FeatureGoal, rng: np.random.Generator, budget: Budget
+) -> Outcome:
     if move != "grow" and state.K:
         state = without(table, state, draw_feature(removal_costs(table, state), rng))
-    Z, means = (state.Z, state.means) if move == "shrink" else with_seed(table, state, rng)
-    return improve(table, Z, means, search, budget)
+    return descend(table, state if move == "shrink" else with_seed(table, state, rng), goal, budget)
 
 
-def chain(table: Table, run: Run, search: Search, rng: np.random.Generator, budget: Budget) -> Run:
+class _Tries(NamedTuple):
+    """The best so far, and the moves that did not better it."""
+
+    best: Outcome
+    failures: int = 0  # in a row
+    turn: int = 0  # in all
+
+
+def try_moves(
+    table: FeatureTable, start: Outcome, goal: FeatureGoal, rng: np.random.Generator, budget: Budget
+) -> Outcome:
     """Moves until so many in a row have failed: swaps, and with a price one feature more or less, too."""
-    failures, turn = 0, 0
-    moves = MOVES if search.lam < np.inf else ("swap",)
-    while failures < search.patience and not budget.spent:
-        if run.state.inertia <= 1e-13 * table.total and search.lam == np.inf:
-            break
-        if not run.state.K and search.lam == np.inf:
-            break
-        try:
-            trial = _trial(table, run.state, moves[turn % len(moves)], search, rng, budget)
-        except KeyboardInterrupt:  # what the chain has so far is kept
-            budget.interrupted = True
-            break
-        value = search.objective(trial.state)
-        if value < search.objective(run.state) - table.share(_BETTER):
-            run, failures = Run(trial.state, [*run.trace, value], trial.converged), 0  # and the same move again
-        else:
-            failures, turn = failures + 1, turn + 1
-    return run
+    moves = FEATURES.moves if goal.priced else ("swap",)
+
+    def hopeless(best: Outcome) -> bool:
+        return not goal.priced and (best.state.inertia <= FEATURES.exhausted * table.total or not best.state.K)
+
+    def one_move(now: _Tries) -> tuple[_Tries, bool]:
+        best, failures, turn = now
+        trial = _trial(table, best.state, moves[turn % len(moves)], goal, rng, budget)
+        value = goal.objective(trial.state)
+        if value < goal.objective(best.state) - table.share(FEATURES.better):
+            best = Outcome(trial.state, [*best.trace, value], trial.converged)
+            return _Tries(best, 0, turn), hopeless(best)  # and the same move again
+        return _Tries(best, failures + 1, turn + 1), failures + 1 >= FEATURES.patience
+
+    return start if hopeless(start) else repeat(one_move, _Tries(start), budget)[0].best
 
 
-def close(table: Table, run: Run, search: Search, budget: Budget) -> Run:
+def finish(table: FeatureTable, run: Outcome, goal: FeatureGoal, budget: Budget) -> Outcome:
     """BP-means, its collapsed form and prunes until none helps."""
-    while True:
-        run = _then(run, run_bp(table, run.state.Z, run.state.means, search.lam, search.rule, search.max_iter, budget))
+
+    def one_round(run: Outcome) -> tuple[Outcome, bool]:
+        run = then(run, run_bp_means(table, run.state, goal, budget))
         before = run.state
         if polishable(table):
-            run = _then(run, run_collapsed(table, before, search.lam, search.rule, search.max_iter, budget))
-        kept = prune(table, run.state, search.lam)
+            run = then(run, run_collapsed_bp(table, before, goal, budget))
         # with many features the collapsed form tries single bits only, and rows may have better combinations again
-        fell = search.objective(run.state) < search.objective(before) - table.share(_BETTER)
-        moved = before.K > MOST_EXHAUSTIVE and fell
-        if (kept.K == run.state.K and not moved) or budget.spent:
-            return run
-        run = _then(run, Run(kept, [search.objective(kept)], run.converged))
+        fell = goal.objective(run.state) < goal.objective(before) - table.share(FEATURES.better)
+        pruned, paid = _pruned(table, run, goal, budget)
+        if paid and FEATURES.most_exhaustive < before.K and fell:
+            return then(run, Outcome(run.state, [goal.objective(run.state)], False)), False
+        return pruned, paid
+
+    return repeat(one_round, run, budget, always=1)[0]

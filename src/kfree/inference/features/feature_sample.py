@@ -5,36 +5,34 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.features.allocation import Means, State, solve
-from kfree.inference.features.feature_table import Table
+from kfree.inference.features.allocation import FeatureState, Means, solve
+from kfree.inference.features.feature_numbers import FEATURES
+from kfree.inference.features.feature_table import FeatureTable
 from kfree.inference.features.isometry import isometric
 
-#: Rows and entries above which moves are tried on a sample first, and the least rows of that.
-SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_ROWS = 1024, 200_000, 512
 
-
-class Sample(NamedTuple):
+class FeatureSample(NamedTuple):
     """Some rows of a table."""
 
     rows: Array
-    table: Table  # dense, for the moves
-    stored: Table  # in the columns of the whole table
+    table: FeatureTable  # dense, for the moves
+    stored: FeatureTable  # in the columns of the whole table
 
-    def means(self, state: State) -> Means:
+    def means(self, state: FeatureState) -> Means:
         """The means of an allocation of the sample, in the columns of the whole table."""
         return state.means if self.stored is self.table else solve(self.stored, state.Z).means
 
-    def part(self, state: State) -> State:
+    def part(self, state: FeatureState) -> FeatureState:
         """What an allocation of all rows is here."""
         Z = state.Z[self.rows]
         means = state.means if self.stored is self.table else solve(self.table, Z).means
-        return State(Z, means, np.nan)
+        return FeatureState(Z, means)
 
 
-def draw_sample(table: Table, rng: np.random.Generator) -> Sample | None:
+def draw_sample(table: FeatureTable, rng: np.random.Generator) -> FeatureSample | None:
     """Rows to search with; None if the table is short."""
-    limit = max(LEAST_ROWS, min(SAMPLE_ROWS, SAMPLE_ENTRIES // max(table.p, 1)))
-    if table.n <= limit or table.n * table.p <= SAMPLE_ENTRIES:
+    limit = max(FEATURES.least_sample, min(FEATURES.sample_rows, FEATURES.sample_entries // max(table.p, 1)))
+    if table.n <= limit or table.n * table.p <= FEATURES.sample_entries:
         return None
     if table.weight.min() == table.weight.max():
         rows = np.sort(rng.choice(table.n, limit, replace=False))
@@ -43,9 +41,9 @@ def draw_sample(table: Table, rng: np.random.Generator) -> Sample | None:
         rows, weight = _by_weight(table.weight, limit, rng)
         stored = table.take(rows, weight)
     if not stored.sparse:
-        return Sample(rows, stored, stored)
+        return FeatureSample(rows, stored, stored)
     weight = stored.weight if stored.weighted else np.empty(0)
-    return Sample(rows, Table(isometric(stored.X), weight, intercept=table.intercept), stored)
+    return FeatureSample(rows, FeatureTable(isometric(stored.X), weight, intercept=table.intercept), stored)
 
 
 def _by_weight(weight: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.features.allocation import NOTHING, Means, residual, residual_squares, shifted_squares
-from kfree.inference.features.feature_table import Table
-from kfree.inference.loop import Budget
+from kfree.inference.features.allocation import FeatureState, Means, residual, residual_squares, shifted_squares
+from kfree.inference.features.feature_numbers import FEATURES
+from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.loop import Budget, repeat
 from kfree.kernels import kernels
 
 
@@ -18,21 +19,31 @@ class Seeding(NamedTuple):
     means: Means
     left: Array  # (n,) squared residuals
 
+    @property
+    def K(self) -> int:
+        """Number of features."""
+        return int(self.Z.shape[1])
 
-def no_seeds(table: Table) -> Seeding:
+    @property
+    def state(self) -> FeatureState:
+        """The same to start from."""
+        return FeatureState(self.Z, self.means)
+
+
+def no_seeds(table: FeatureTable) -> Seeding:
     """No features; the intercept, if there is one, is the mean."""
     base = table.mean if table.intercept else np.zeros(table.p)
     means = Means(np.zeros((0, table.p)), base)
     return Seeding(np.zeros((table.n, 0), np.uint8), means, shifted_squares(table, base))
 
 
-def base_seed(table: Table) -> Seeding:
+def base_seed(table: FeatureTable) -> Seeding:
     """One feature that all rows have: the mean."""
     Z, means = np.ones((table.n, 1), np.uint8), Means(table.mean[None], np.zeros(table.p))
     return Seeding(Z, means, residual_squares(table, Z, means))
 
 
-def add_feature(table: Table, seeding: Seeding, rng: np.random.Generator) -> Seeding:
+def add_feature(table: FeatureTable, seeding: Seeding, rng: np.random.Generator) -> Seeding:
     """A residual as a new mean, for all rows that it brings nearer; the rest stays as it is.
 
     The row is drawn with probability proportional to its weighted squared residual; any row if all are fitted.
@@ -41,7 +52,7 @@ def add_feature(table: Table, seeding: Seeding, rng: np.random.Generator) -> See
         return _add_many(table, seeding, 1, rng)
     Z, means, left = seeding
     uniform, mass = rng.random(), np.cumsum(table.weight * left)
-    fitted = not mass[-1] > NOTHING * table.total
+    fitted = not mass[-1] > FEATURES.rounding * table.total
     n = int(uniform * table.n) if fitted else np.searchsorted(mass, uniform * mass[-1], side="right")
     r = residual(table, Z, means, min(int(n), table.n - 1))
     along = table.all_products(r[None])[:, 0] - means.base @ r - Z.astype(np.float64) @ (means.A @ r)
@@ -51,39 +62,40 @@ def add_feature(table: Table, seeding: Seeding, rng: np.random.Generator) -> See
     return Seeding(np.concatenate([Z, column[:, None]], axis=1), Means(np.vstack([means.A, r]), means.base), left)
 
 
-def _add_many(table: Table, seeding: Seeding, more: int, rng: np.random.Generator) -> Seeding:
+def _add_many(table: FeatureTable, seeding: Seeding, more: int, rng: np.random.Generator) -> Seeding:
     """Several such features in one call."""
-    K = seeding.Z.shape[1]
+    K = seeding.K
     Z, A, left = np.zeros((table.n, K + more), np.uint8), np.zeros((K + more, table.p)), seeding.left.copy()
     Z[:, :K], A[:K] = seeding.Z, seeding.means.A
-    kernels().seed_features(table.X, table.weight, rng.random(more), NOTHING * table.total, K, left, Z, A)
+    kernels().seed_features(table.X, table.weight, rng.random(more), FEATURES.rounding * table.total, K, left, Z, A)
     return Seeding(Z, Means(A, seeding.means.base), left)
 
 
-def seed_fixed(table: Table, K: int, base: bool, rng: np.random.Generator) -> Seeding:
+def seed_fixed(table: FeatureTable, K: int, base: bool, rng: np.random.Generator) -> Seeding:
     """K features; with ``base`` the first is the mean."""
     seeding = base_seed(table) if base and not table.intercept and K else no_seeds(table)
-    if table.plain and seeding.Z.shape[1] < K:
-        return _add_many(table, seeding, K - seeding.Z.shape[1], rng)
-    while seeding.Z.shape[1] < K:
+    if table.plain and seeding.K < K:
+        return _add_many(table, seeding, K - seeding.K, rng)
+    for _ in range(seeding.K, K):
         seeding = add_feature(table, seeding, rng)
     return seeding
 
 
-def seed_greedy(table: Table, lam: float, base: bool, most: int, rng: np.random.Generator, budget: Budget) -> Seeding:
+def seed_greedy(
+    table: FeatureTable, price: float, base: bool, most: int, rng: np.random.Generator, budget: Budget
+) -> Seeding:
     """Features as long as each lowers the objective; the first that does not is left out."""
+
+    def cost(seeding: Seeding) -> float:
+        return float(table.weight @ seeding.left) + price * seeding.K
+
+    def one_more(seeding: Seeding) -> tuple[Seeding, bool]:
+        more = add_feature(table, seeding, rng)
+        return (more, False) if cost(more) < cost(seeding) else (seeding, True)
+
     seeding = no_seeds(table)
     if base and not table.intercept and most:
         first = base_seed(table)
-        if _cost(table, first, lam) < _cost(table, seeding, lam):
+        if cost(first) < cost(seeding):
             seeding = first
-    while seeding.Z.shape[1] < most and not budget.spent:
-        more = add_feature(table, seeding, rng)
-        if not _cost(table, more, lam) < _cost(table, seeding, lam):
-            break
-        seeding = more
-    return seeding
-
-
-def _cost(table: Table, seeding: Seeding, lam: float) -> float:
-    return float(table.weight @ seeding.left) + lam * seeding.Z.shape[1]
+    return repeat(one_more, seeding, budget, most=most - seeding.K)[0]

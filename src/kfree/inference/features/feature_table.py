@@ -8,16 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
+from kfree.inference.features.feature_numbers import FEATURES
 from kfree.rows.threads import cut, over
 
 T = TypeVar("T")
-#: Entries of the rows read at a time: few enough that a second product finds them in the cache.
-SPAN_ENTRIES = 1 << 18
-# Rounding of sums of squares, as a share of them.
-_ROUNDING = 1e-14
 
 
-class Table:
+class FeatureTable:
     """Rows with positive weights; ``intercept``: a mean of all rows is fitted beside the features."""
 
     def __init__(self, X: Any, weight: Array, *, intercept: bool = False):
@@ -25,7 +22,7 @@ class Table:
         self.n, self.p = X.shape
         self.weighted = bool(weight.size)
         self.weight = weight if weight.size else np.ones(self.n)
-        size = max(64, SPAN_ENTRIES // max(self.p, 1))
+        size = max(FEATURES.least_span, FEATURES.span_entries // max(self.p, 1))
         self.spans = cut(self.n, size)
         self.square = np.concatenate([self._squares(span) for span in self.spans])  # (n,) squared lengths
         self.total = float(self.weight @ self.square)
@@ -45,7 +42,7 @@ class Table:
 
     def share(self, value: float) -> float:
         """A share of the sum of squares about the mean, but not less than rounding is: what counts as a difference."""
-        return value * self.spread + _ROUNDING * self.total
+        return value * self.spread + FEATURES.rounding * self.total
 
     @property
     def sparse(self) -> bool:
@@ -58,7 +55,7 @@ class Table:
 
     def over(self, spans: list[slice], function: Callable[[slice], T]) -> Iterator[T]:
         """The same for spans of one's own."""
-        return over(spans, function, 0.5 * (spans[-1].stop - spans[0].start) * self.p)
+        return over(spans, function, FEATURES.entry_work * (spans[-1].stop - spans[0].start) * self.p)
 
     def part(self, rows: slice) -> Any:
         """Some rows in float64, as stored otherwise."""
@@ -70,11 +67,11 @@ class Table:
         part = self.X[rows]
         return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
 
-    def take(self, rows: Array, weight: Array | None = None) -> "Table":
+    def take(self, rows: Array, weight: Array | None = None) -> "FeatureTable":
         """Some rows with their weights or others, dense if these are; float64."""
         if weight is None:
             weight = self.weight[rows] if self.weighted else np.empty(0)
-        return Table(self.X[rows].astype(np.float64, copy=False), weight, intercept=self.intercept)
+        return FeatureTable(self.X[rows].astype(np.float64, copy=False), weight, intercept=self.intercept)
 
     def products(self, rows: slice, means: Array) -> Array:
         """``X means'`` of some rows."""

@@ -7,20 +7,12 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from kfree.families import Array
-
-#: CSR tables up to this many entries in all are made dense: products are then faster, and the bits the same.
-DENSE_ENTRIES = 1 << 25
-#: Multiplications up to which a basis is looked for, and columns from which it is worth it.
-_WORK, _COLUMNS = 2e10, 32
-#: Sparse rows up to which products between all of them are formed.
-_ROWS = 1024
-# Singular values below this share of the largest are rounding.
-_RANK = 1e-13
+from kfree.inference.features.feature_numbers import FEATURES
 
 
 def densify(X: Any) -> Any:
     """A dense table if it is not too large."""
-    if sp.issparse(X) and X.shape[0] * X.shape[1] <= DENSE_ENTRIES:
+    if sp.issparse(X) and X.shape[0] * X.shape[1] <= FEATURES.dense_entries:
         return X.toarray()
     return X
 
@@ -29,17 +21,17 @@ def reduce_columns(X: Any) -> Any:
     """The rows in fewer columns, all products between them unchanged; X itself if that does not pay."""
     n, p = X.shape
     if sp.issparse(X):
-        return isometric(X) if n <= min(p, _ROWS) else X
-    if p < _COLUMNS or min(n, p) ** 2 * max(n, p) > _WORK:
+        return isometric(X) if n <= min(p, FEATURES.gram_rows) else X
+    if p < FEATURES.least_columns or min(n, p) ** 2 * max(n, p) > FEATURES.column_work:
         return X
     work = np.asarray(X, dtype=np.float64)
     if p > n:
         return np.ascontiguousarray(scipy.linalg.qr(work.T, mode="r")[0][:n].T)
     used = work.any(axis=0)
-    if used.sum() <= 0.8 * p:
+    if used.sum() <= FEATURES.fewer_columns * p:
         work = np.ascontiguousarray(work[:, used])  # columns of zeros need no arithmetic
     basis = _row_space(work)
-    if basis.shape[1] > 0.8 * work.shape[1]:
+    if basis.shape[1] > FEATURES.fewer_columns * work.shape[1]:
         return work if work.shape[1] < p else X
     return np.ascontiguousarray(work @ basis)
 
@@ -47,7 +39,7 @@ def reduce_columns(X: Any) -> Any:
 def _row_space(X: Array) -> Array:
     """Orthonormal basis (p, rank) of the rows."""
     _, values, basis = np.linalg.svd(scipy.linalg.qr(X, mode="r")[0][: X.shape[1]], full_matrices=False)
-    return basis[values > _RANK * max(values[0], np.finfo(float).tiny)].T
+    return basis[values > FEATURES.rank * max(values[0], np.finfo(float).tiny)].T
 
 
 def isometric(X: Any) -> Array:
@@ -57,5 +49,5 @@ def isometric(X: Any) -> Array:
     and no dense row of the user's columns is ever formed.
     """
     values, basis = np.linalg.eigh((X @ X.T).toarray())
-    kept = values > _RANK * max(values[-1], np.finfo(float).tiny)
+    kept = values > FEATURES.rank * max(values[-1], np.finfo(float).tiny)
     return np.ascontiguousarray(basis[:, kept] * np.sqrt(values[kept]))

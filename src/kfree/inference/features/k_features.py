@@ -4,79 +4,68 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfree.families import Array
-from kfree.inference.features.allocation import Means, State, settle_with_reseeds
-from kfree.inference.features.best_rows import Rule, sweep
-from kfree.inference.features.feature_table import Table
-from kfree.inference.loop import Budget, Info, ObjectiveRose
+from kfree.inference.features.allocation import FeatureState, Means, settle_with_reseeds
+from kfree.inference.features.best_rows import improve_all_rows
+from kfree.inference.features.feature_goal import FeatureGoal
+from kfree.inference.features.feature_numbers import FEATURES
+from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.kernels import kernels
 
+# How the compiled passes end.
 _RESTS, _DEPENDENT = 1, 2
-# Passes over a small table between looks at the clock.
-_TOGETHER = 50
 
 
-class Run(NamedTuple):
-    """How a run ended."""
-
-    state: State
-    trace: list[float]  # objective after each pass
-    converged: bool
-
-
-def check_fall(before: float, after: float, scale: float) -> None:
-    """The objective never rises: a rise is a bug."""
-    if after > before + 1e-9 * (abs(before) + scale):
-        raise ObjectiveRose(
-            f"The objective rose from {before!r} to {after!r}. This is a bug in kfree; please report it with the data."
-        )
+def run_k_features(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
+    """Run K-features from an allocation and means (which need not be its best); the price plays no part."""
+    small = table.plain and len(table.spans) == 1 and start.K and not budget.told
+    done = (_compiled if small else _pass_by_pass)(table, start.as_start(), goal, budget)
+    if not done.state.solved:  # interrupted before the end of the first pass
+        state = settle_with_reseeds(table, start.Z, budget)
+        return Outcome(state, [state.inertia], False)
+    # the pass that finds nothing to change is not counted
+    return done._replace(trace=done.trace[:-1]) if done.converged else done
 
 
-def refine(table: Table, Z: Array, means: Means, rule: Rule, max_iter: int, budget: Budget) -> Run:
-    """Run K-features from an allocation and means (which need not be its best)."""
-    if table.plain and len(table.spans) == 1 and Z.shape[1] and not budget.told:
-        return _refine_small(table, Z, means, rule, max_iter, budget)
-    Z = Z.copy()
-    state: State | None = None
-    trace: list[float] = []
-    for count in range(max_iter + 1):
-        if count and (count == max_iter or budget.spent):
-            break
-        found = sweep(table, Z, means, rule)
-        if state is not None and not found.changed:
-            return Run(state, trace, True)
-        new = settle_with_reseeds(table, Z, found.sums)
-        if state is not None:
-            check_fall(state.inertia, new.inertia, table.total)
-        state, means = new, new.means
+def _pass_by_pass(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
+    def one_pass(state: FeatureState) -> tuple[FeatureState, Info]:
         Z = state.Z.copy()
-        trace.append(state.inertia)
-        budget.tell("K-features", count + 1, Info(state.inertia, table.total, found.changed / table.n, 0, state.K))
-    assert state is not None
-    return Run(state, trace, False)
+        found = improve_all_rows(table, Z, state.means, goal.rule)
+        if state.solved and not found.changed:
+            return state, Info(state.inertia, table.total, 0.0, 0, state.K)
+        new = settle_with_reseeds(table, Z, budget, found.sums)
+        return new, Info(new.inertia, table.total, found.changed / table.n, int(not state.solved), new.K)
+
+    return run(one_pass, start, budget, phase="K-features", tol=0.0, max_iter=goal.max_iter, always=1)
 
 
-def _refine_small(table: Table, Z: Array, means: Means, rule: Rule, max_iter: int, budget: Budget) -> Run:
+class _Passes(NamedTuple):
+    """A state, and the passes that led to it."""
+
+    state: FeatureState
+    made: int
+
+
+def _compiled(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     """The same for a table that fits the cache, many passes in one call; reseeds come back here."""
-    Z, A, trace = Z.copy(), means.A.copy(), np.empty(max_iter)
-    done, solved = 0, False
-    while done < max_iter and not (done and budget.spent):
-        rest = trace[done : done + _TOGETHER]
+
+    def some_passes(now: _Passes) -> tuple[_Passes, Info]:
+        state, rule = now.state, goal.rule
+        Z, A = state.Z.copy(), state.means.A.copy()
+        room = np.empty(min(FEATURES.passes_together, goal.max_iter - now.made))
         passes, ended = kernels().run_features(
-            table.X, table.weight, table.square, rule.exact, rule.nodes, solved, Z, A, rest
+            table.X, table.weight, table.square, rule.exact, rule.nodes, state.solved, Z, A, room
         )
-        done += passes
-        if ended == _RESTS:
-            break
-        if ended != _DEPENDENT:
-            solved = True
-            continue
-        state = settle_with_reseeds(table, Z)
-        Z, A, solved = state.Z.copy(), state.means.A.copy(), True
-        trace[done] = state.inertia
-        done += 1
-    falls = np.diff(trace[:done])
-    if falls.size and falls.max() > 0:
-        at = int(falls.argmax())
-        check_fall(trace[at], trace[at + 1], table.total)
-    return Run(State(Z, Means(A, means.base), float(trace[done - 1])), trace[:done].tolist(), ended == _RESTS)
+        trace = room[:passes].tolist()
+        if passes:
+            state = FeatureState(Z, Means(A, state.means.base), trace[-1])
+        if ended == _DEPENDENT:
+            state = settle_with_reseeds(table, Z, budget)
+        if ended in (_RESTS, _DEPENDENT):
+            trace.append(state.inertia)
+        infos = [Info(value, table.total, 1.0, 0, state.K) for value in trace]
+        last = infos.pop()._replace(changed=float(ended != _RESTS), earlier=tuple(infos))
+        return _Passes(state, now.made + len(trace)), last
+
+    done = run(some_passes, _Passes(start, 0), budget, phase="K-features", tol=0.0, max_iter=goal.max_iter, always=1)
+    return done._replace(state=done.state.state)

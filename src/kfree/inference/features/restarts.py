@@ -1,31 +1,36 @@
-"""Fits of features: restarts, searched on a sample where the table is long, and the best of them."""
+"""Fits of features: restarts, searched on a sample where the table is long, and the best of them.
 
-from collections.abc import Callable, Iterable
+An interrupt keeps the restarts that have ended, and what the one under way has come to.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 
-from kfree.families import Array
-from kfree.inference.features.allocation import Means, State, empty_state, settle, settle_with_reseeds, solve
-from kfree.inference.features.best_rows import MOST_EXHAUSTIVE, Rule, allocate
-from kfree.inference.features.bp_means import run_bp
-from kfree.inference.features.collapsed_bp import run_collapsed
-from kfree.inference.features.feature_moves import Search, chain, close, improve, with_seed
-from kfree.inference.features.feature_sample import Sample, draw_sample
-from kfree.inference.features.feature_seeds import Seeding, seed_fixed, seed_greedy
-from kfree.inference.features.feature_table import Table
-from kfree.inference.features.k_features import Run, refine
-from kfree.inference.loop import Budget
+from kfree.inference.features.allocation import (
+    FeatureState,
+    Means,
+    empty_state,
+    settle,
+    settle_with_reseeds,
+    solve,
+)
+from kfree.inference.features.best_rows import allocate
+from kfree.inference.features.feature_algorithms import FIXED, PRICED
+from kfree.inference.features.feature_goal import FeatureGoal, GivenStart
+from kfree.inference.features.feature_moves import finish, then, with_seed
+from kfree.inference.features.feature_numbers import FEATURES
+from kfree.inference.features.feature_sample import FeatureSample, draw_sample
+from kfree.inference.features.feature_seeds import seed_fixed, seed_greedy
+from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.features.k_features import run_k_features
+from kfree.inference.loop import Budget, Outcome, attempt, repeat
 
-#: Nodes of the sphere decoder while moves are tried; what they end in is settled with all that were asked for.
-SEARCH_NODES = 500
-#: Objectives that differ by less than this share of the sum of squares are equal.
-SAME = 1e-10
-#: Searches of the sample that are brought to the whole table.
-BROUGHT = 3
-
-Spread = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
+T = TypeVar("T")
 
 
 class Restart(NamedTuple):
@@ -36,290 +41,265 @@ class Restart(NamedTuple):
     seconds: float
 
 
-class Plan(NamedTuple):
-    """What the user asked for."""
+class Ended(NamedTuple):
+    """A restart with where it ended."""
 
-    algorithm: str  # "extended", "paper" or "collapsed"
-    rule: Rule
-    base: bool | None  # True: the first feature is the mean; None: in turn
-    max_iter: int
-    n_init: int
-    shuffle: bool = False
-    start: tuple[Array, Array | None] | None = None  # Z, and means if given
-
-    def search(self, lam: float = np.inf) -> Search:
-        """The settings of the moves: many trials, so the decoder gets less time for each."""
-        return Search(self.rule._replace(nodes=min(self.rule.nodes, SEARCH_NODES)), self.max_iter, lam)
+    run: Outcome
+    restart: Restart
 
 
-class Fitted(NamedTuple):
+class FoundFeatures(NamedTuple):
     """The best run, and what all came to."""
 
-    run: Run
+    run: Outcome
     restarts: list[Restart]
 
 
-def one_by_one(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Restarts without helpers."""
-    return [function(*some) for some in arguments]
+class Origin(NamedTuple):
+    """What a restart begins with."""
+
+    turn: int
+    seed: np.random.SeedSequence
+    warm: FeatureState | None = None  # a solution with fewer features, to be grown
 
 
-def base_of(table: Table, plan: Plan, K: int, turn: int) -> bool:
-    """Whether restart ``turn`` begins with the mean: by default in turn, and the mean first where there is one."""
-    if plan.base is not None:
-        return plan.base
-    if turn % 2:
-        return False
-    mean = table.mean
-    return K >= 2 or bool(table.mass * (mean @ mean) > 1e-8 * table.total)
+def in_turn(jobs: Sequence[Callable[[], T]], budget: Budget, *, always: int) -> list[T]:
+    """What each of some jobs gives; what those gave that ended, if the user interrupts or the time is up."""
+
+    def one(done: list[T]) -> tuple[list[T], bool]:
+        return [*done, jobs[len(done)]()], False
+
+    none: list[T] = []
+    return repeat(one, none, budget, most=len(jobs), always=always)[0]
 
 
-def _timed(search: Search, budget: Budget, call: Callable[[], Run]) -> tuple[Run, Restart]:
-    start = perf_counter()
-    run = call()
-    seconds = perf_counter() - start
-    found = run, Restart(search.objective(run.state), run.state.K, seconds)
-    if isinstance(budget.best, list):  # what is left if the user interrupts the others
-        budget.best.append(found)
+def _noted(job: Callable[[], Ended], turn: int, ended: dict[int, Ended]) -> Ended:
+    found = ended[turn] = job()
     return found
 
 
-def _sample_for(table: Table, plan: Plan, seed: np.random.SeedSequence) -> Sample | None:
-    """The rows to search with, None for all."""
-    if plan.algorithm != "extended" or plan.start is not None:
-        return None
-    return draw_sample(table, np.random.default_rng(seed))
+def spread(jobs: Sequence[Callable[[], Ended]], goal: FeatureGoal, budget: Budget) -> list[Ended]:
+    """Restarts in turn, or several at a time: kernels release the GIL, so threads do."""
+    if len(jobs) == 1 or effective_n_jobs(goal.n_jobs) == 1:
+        return in_turn(jobs, budget, always=1)
+    ended: dict[int, Ended] = {}
+    workers = Parallel(n_jobs=goal.n_jobs, prefer="threads")
+    return attempt(
+        lambda: list(workers(delayed(_noted)(job, turn, ended) for turn, job in enumerate(jobs))),
+        lambda: [ended[turn] for turn in sorted(ended)],
+        budget,
+    )
 
 
-def _rescued(table: Table, sample: Sample | None, plan: Plan, budget: Budget, nothing: Callable[[], State]) -> Fitted:
-    """The best restart that had ended when the user interrupted; ``nothing`` makes a state if there is none."""
-    budget.interrupted = True
-    found: list[tuple[Run, Restart]] = list(budget.best or [])
-    if not found:
-        state = nothing()
-        return Fitted(Run(state, [state.inertia], False), [])
-    run = min(found, key=lambda some: some[1].objective)[0]
-    if sample is not None:
-        state = settle(table, allocate(table, sample.means(run.state), plan.search().rule)[0])
-        run = Run(state, [state.inertia], False)
-    return Fitted(run._replace(converged=False), [restart for _, restart in found])
+def begins_with_mean(table: FeatureTable, goal: FeatureGoal, K: int, turn: int) -> bool:
+    """Whether restart ``turn`` begins with the mean: by default in turn, and the mean first where there is one."""
+    if goal.first != "in turn":
+        return goal.first == "mean"
+    if turn % 2:
+        return False
+    mean = table.mean
+    return K >= 2 or bool(table.mass * (mean @ mean) > FEATURES.base_share * table.total)
 
 
-def fixed_restart(
-    table: Table, K: int, plan: Plan, turn: int, seed: np.random.SeedSequence, warm: State | None, budget: Budget
-) -> tuple[Run, Restart]:
-    """K features from one start; ``warm`` is a solution with fewer, to be grown."""
-    rng, search = np.random.default_rng(seed), plan.search()
-
-    def call() -> Run:
-        if warm is not None:
-            Z, means = warm.Z, warm.means
-            while Z.shape[1] < K:
-                Z, means = with_seed(table, State(Z, means, np.nan), rng)
-        elif plan.start is not None:
-            Z, means = first_state(table, plan.start)
-        else:
-            seeding = seed_fixed(table, K, base_of(table, plan, K, turn), rng)
-            Z, means = seeding.Z, seeding.means
-        if plan.algorithm == "paper":
-            return refine(table, Z, means, plan.rule, plan.max_iter, budget)
-        return chain(table, improve(table, Z, means, search, budget), search, rng, budget)
-
-    return _timed(search, budget, call)
-
-
-def first_state(table: Table, start: tuple[Array, Array | None]) -> tuple[Array, Means]:
+def given_state(table: FeatureTable, start: GivenStart) -> FeatureState:
     """The user's allocation, with the user's means or the best ones."""
     Z, A = start
-    if A is not None:
-        return Z, Means(A, _base_of(table, Z, A) if table.intercept else np.zeros(table.p))
-    return Z, solve(table, Z).means
+    if A is None:
+        return FeatureState(Z, solve(table, Z).means)
+    if not table.intercept:
+        return FeatureState(Z, Means(A, np.zeros(table.p)))
+    # the intercept that goes best with given means
+    return FeatureState(Z, Means(A, table.mean - (table.weight @ Z.astype(np.float64)) @ A / table.mass))
 
 
-def _base_of(table: Table, Z: Array, A: Array) -> Array:
-    """The intercept that goes best with given means."""
-    weight = table.weight
-    return table.mean - (weight @ Z.astype(np.float64)) @ A / table.mass
+def fixed_restart(table: FeatureTable, K: int, goal: FeatureGoal, origin: Origin, budget: Budget) -> Ended:
+    """K features from one start."""
+    clock, rng = perf_counter(), np.random.default_rng(origin.seed)
+    if origin.warm is not None:
+        start = origin.warm
+        for _ in range(start.K, K):
+            start = with_seed(table, start, rng)
+    elif goal.start is not None:
+        start = given_state(table, goal.start)
+    else:
+        start = seed_fixed(table, K, begins_with_mean(table, goal, K, origin.turn), rng).state
+    return _ended(FIXED[goal.algorithm](table, start, goal, budget, rng), goal, clock)
 
 
-def priced_restart(
-    table: Table, lam: float, plan: Plan, turn: int, seed: np.random.SeedSequence, budget: Budget
-) -> tuple[Run, Restart]:
+def priced_restart(table: FeatureTable, goal: FeatureGoal, origin: Origin, budget: Budget) -> Ended:
     """Features at a price from one start."""
-    rng, search = np.random.default_rng(seed), plan.search(lam)
+    assert goal.price is not None
+    clock, rng = perf_counter(), np.random.default_rng(origin.seed)
+    if goal.start is not None:
+        start = given_state(table, goal.start)
+    else:
+        # the moves add what is missing; too many to begin with only take time
+        most = min(FEATURES.most_exhaustive, table.n) if goal.algorithm == "extended" else table.n
+        base = begins_with_mean(table, goal, 2, origin.turn)
+        start = seed_greedy(table, goal.price, base, most, rng, budget).state
+    return _ended(PRICED[goal.algorithm](table, start, goal, budget, rng), goal, clock)
 
-    def call() -> Run:
-        if plan.start is not None:
-            Z, means = first_state(table, plan.start)
+
+def _ended(run: Outcome, goal: FeatureGoal, clock: float) -> Ended:
+    return Ended(run, Restart(goal.objective(run.state), run.state.K, perf_counter() - clock))
+
+
+class RestartRows(NamedTuple):
+    """Where restarts are made: on all rows, or on a sample of a long table; and how the best of them is found."""
+
+    table: FeatureTable  # all rows
+    sample: FeatureSample | None  # None: there is none
+    goal: FeatureGoal
+    budget: Budget
+
+    @classmethod
+    def of(cls, table: FeatureTable, goal: FeatureGoal, seed: np.random.SeedSequence, budget: Budget) -> "RestartRows":
+        """Draw the sample, if there is to be one."""
+        if goal.algorithm != "extended" or goal.start is not None:
+            return cls(table, None, goal, budget)
+
+        def draw() -> FeatureSample | None:
+            return draw_sample(table, np.random.default_rng(seed))
+
+        return cls(table, attempt(draw, draw, budget), goal, budget)
+
+    @property
+    def rows(self) -> FeatureTable:
+        """The rows that restarts see."""
+        return self.table if self.sample is None else self.sample.table
+
+    def first_best(self, runs: list[Outcome]) -> Outcome:
+        """The best run. Of equivalent ones (the same but for rounding) that with the fewest bits, then the first: so
+        neither units nor threads choose."""
+        same, values = FEATURES.same, [self.goal.objective(run.state) for run in runs]
+        least = min(values)
+        near = least + same * abs(least) + self.table.share(same)
+        equal = [run for run, value in zip(runs, values) if value <= near]
+        bits = [float(self.table.weight @ run.state.Z.sum(axis=1, dtype=np.float64)) for run in equal]
+        return next(run for run, count in zip(equal, bits) if count <= min(bits) * (1.0 + same))
+
+    def bring(self, state: FeatureState) -> FeatureState:
+        """An allocation of the sample brought to all rows: each gets its best features."""
+        assert self.sample is not None
+        means = self.sample.means(state)
+        return FeatureState(allocate(self.table, means, self.goal.while_searching().rule)[0], means)
+
+    def all_of(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
+        """What all jobs give, or those that ended if the user interrupts; but one at least."""
+        return in_turn(jobs, self.budget, always=len(jobs)) or [jobs[0]()]
+
+    def best_fixed(self, ended: list[Ended], warm: Origin | None) -> Outcome:
+        """The best K features on all rows."""
+        table, goal, budget = self.table, self.goal, self.budget
+        if self.sample is None:
+            best = self.first_best([some.run for some in ended])
+            if goal.algorithm == "paper" or (FEATURES.most_exhaustive >= best.state.K and goal.rule.exact):
+                return best
+            # once more with rows searched as the user asked; K-features must not find anything
+            return then(best, run_k_features(table, best.state, goal, budget))
+
+        def on_all_rows(state: FeatureState) -> Outcome:
+            return run_k_features(table, self.bring(state), goal, budget)
+
+        def grown(warm: FeatureState, seed: np.random.SeedSequence) -> Outcome:
+            return run_k_features(table, with_seed(table, warm, np.random.default_rng(seed)), goal, budget)
+
+        jobs = [partial(on_all_rows, state) for state in _best_few(ended)]
+        if warm is not None and warm.warm is not None:
+            # on the whole table, so that its inertia never exceeds that of fewer features
+            jobs.append(partial(grown, warm.warm, warm.seed))
+        return self.first_best(self.all_of(jobs))
+
+    def best_priced(self, ended: list[Ended], known: FeatureState | None) -> Outcome:
+        """The best features at a price on all rows; no features and ``known`` ones are looked at, too."""
+        table, goal = self.table, self.goal
+        runs = [some.run for some in ended]
+        if goal.algorithm != "extended":
+            return self.first_best(runs)
+
+        def on_all_rows(state: FeatureState) -> Outcome:
+            return Outcome(settle(table, self.bring(state).Z), [], True)
+
+        nothing = _at_rest(empty_state(table), goal)
+        if self.sample is not None:
+            runs = self.all_of([partial(on_all_rows, state) for state in _best_few(ended)])
         else:
-            # the moves add what is missing; too many to begin with only take time
-            most = MOST_EXHAUSTIVE if plan.algorithm == "extended" else table.n
-            base = base_of(table, plan, 2, turn)
-            seeding: Seeding = seed_greedy(table, lam, base, min(most, table.n), rng, budget)
-            Z, means = seeding.Z, seeding.means
-        if plan.algorithm == "paper":
-            return _in_order(table, Z, means, plan, rng, lam, budget)
-        if plan.algorithm == "collapsed":
-            return _collapsed(table, Z, plan, rng, lam, budget)
-        return chain(table, improve(table, Z, means, search, budget), search, rng, budget)
-
-    return _timed(search, budget, call)
+            runs = [self.first_best(runs)]
+        runs += [] if known is None else [_at_rest(known, goal)]
+        if self.sample is None:
+            runs = [self.first_best([*runs, nothing])]
+        runs = self.all_of([partial(finish, table, run, goal, self.budget) for run in runs])
+        return self.first_best([*runs, nothing])
 
 
-def _shuffled(table: Table, plan: Plan, rng: np.random.Generator) -> tuple[Table, Array]:
-    """The table in the order of the visits, and the places of its rows in that order."""
-    if not plan.shuffle:
-        return table, np.arange(table.n)
-    order = rng.permutation(table.n)
-    weight = table.weight[order] if table.weighted else np.empty(0)
-    place = np.empty(table.n, np.intp)
-    place[order] = np.arange(table.n)
-    return Table(table.X[order], weight, intercept=table.intercept), place
+def _at_rest(state: FeatureState, goal: FeatureGoal, converged: bool = True) -> Outcome:
+    return Outcome(state, [goal.objective(state)], converged)
 
 
-def _in_order(
-    table: Table, Z: Array, means: Means, plan: Plan, rng: np.random.Generator, lam: float, budget: Budget
-) -> Run:
-    view, place = _shuffled(table, plan, rng)
-    run = run_bp(view, Z[np.argsort(place)], means, lam, plan.rule, plan.max_iter, budget)
-    return run._replace(state=run.state._replace(Z=np.ascontiguousarray(run.state.Z[place])))
-
-
-def _collapsed(table: Table, Z: Array, plan: Plan, rng: np.random.Generator, lam: float, budget: Budget) -> Run:
-    view, place = _shuffled(table, plan, rng)
-    run = run_collapsed(view, settle(view, Z[np.argsort(place)]), lam, plan.rule, plan.max_iter, budget)
-    return run._replace(state=run.state._replace(Z=np.ascontiguousarray(run.state.Z[place])))
-
-
-def _first_best(runs: list[Run], search: Search, table: Table) -> Run:
-    """The best run. Of equivalent ones (the same but for rounding) that with the fewest bits, then the first: so
-    neither units nor threads choose."""
-    values = [search.objective(run.state) for run in runs]
-    least = min(values)
-    equal = [run for run, value in zip(runs, values) if value <= least + SAME * abs(least) + table.share(SAME)]
-    bits = [float(table.weight @ run.state.Z.sum(axis=1, dtype=np.float64)) for run in equal]
-    return next(run for run, count in zip(equal, bits) if count <= min(bits) * (1.0 + SAME))
-
-
-def _brought(found: list[tuple[Run, Restart]]) -> list[Run]:
-    """The best few runs that differ."""
-    order = np.argsort([restart.objective for _, restart in found], kind="stable")
+def _best_few(ended: list[Ended]) -> list[FeatureState]:
+    """The best few ends that differ."""
+    values = [some.restart.objective for some in ended]
     chosen: list[int] = []
-    for i in order:
-        value = found[i][1].objective
-        if all(abs(value - found[j][1].objective) > 1e-9 * (1.0 + abs(value)) for j in chosen):
+    for i in np.argsort(values, kind="stable"):
+        if all(abs(values[i] - values[j]) > FEATURES.distinct * (1.0 + abs(values[i])) for j in chosen):
             chosen.append(int(i))
-    return [found[i][0] for i in chosen[:BROUGHT]]
+    return [ended[i].run.state for i in chosen[: FEATURES.brought]]
 
 
 def fit_fixed(
-    table: Table,
+    table: FeatureTable,
     K: int,
-    plan: Plan,
+    goal: FeatureGoal,
     seeds: list[np.random.SeedSequence],
-    warm: State | None,
-    spread: Spread,
+    warm: FeatureState | None,
     budget: Budget,
-) -> Fitted:
+) -> FoundFeatures:
     """The best K features of all restarts, and of one that grows ``warm``; of those that ended, if interrupted."""
 
-    def nothing() -> State:
+    def nothing() -> FoundFeatures:
         Z = np.zeros((table.n, K), np.uint8)
         if warm is not None:
             Z[:, : warm.K] = warm.Z
-        return settle_with_reseeds(table, Z)
+        # the user's budget is spent
+        return FoundFeatures(_at_rest(settle_with_reseeds(table, Z, Budget()), goal, False), [])
 
-    budget.best, sample = [], None
-    try:
-        sample = _sample_for(table, plan, seeds[-1])
-        return _fit_fixed(table, sample, K, plan, seeds, warm, spread, budget)
-    except KeyboardInterrupt:
-        return _rescued(table, sample, plan, budget, nothing)
+    def found() -> FoundFeatures:
+        where = RestartRows.of(table, goal, seeds[-1], budget)
+        origins, last = [Origin(turn, seed) for turn, seed in enumerate(seeds[:-1])], None
+        if warm is not None:
+            last = Origin(0, seeds[-1], warm)
+            origins.append(last if where.sample is None else last._replace(warm=where.sample.part(warm)))
+        jobs = [partial(fixed_restart, where.rows, K, goal, origin, budget) for origin in origins]
+        ended = spread(jobs, goal, budget)
+        if not ended:
+            return nothing()
+        best = partial(where.best_fixed, ended, last)
+        return FoundFeatures(attempt(best, best, budget), [some.restart for some in ended])
 
-
-def _fit_fixed(
-    table: Table,
-    sample: Sample | None,
-    K: int,
-    plan: Plan,
-    seeds: list[np.random.SeedSequence],
-    warm: State | None,
-    spread: Spread,
-    budget: Budget,
-) -> Fitted:
-    small = table if sample is None else sample.table
-    warm_small = warm if warm is None or sample is None else sample.part(warm)
-    arguments: list[tuple[Any, ...]] = [(small, K, plan, i, seed, None, budget) for i, seed in enumerate(seeds[:-1])]
-    if warm is not None:
-        arguments.append((small, K, plan, 0, seeds[-1], warm_small, budget))
-    found = spread(fixed_restart, arguments)
-    restarts = [restart for _, restart in found]
-    if sample is None:
-        best = _first_best([run for run, _ in found], plan.search(), table)
-        return Fitted(best if plan.algorithm == "paper" else _settled(table, best, plan, budget), restarts)
-    whole = []
-    for run in _brought(found):
-        means = sample.means(run.state)
-        Z = allocate(table, means, plan.search().rule)[0]
-        whole.append(refine(table, Z, means, plan.rule, plan.max_iter, budget))
-    if warm is not None:  # on the whole table, so that its inertia never exceeds that of fewer features
-        rng = np.random.default_rng(seeds[-1])
-        whole.append(refine(table, *with_seed(table, warm, rng), plan.rule, plan.max_iter, budget))
-    return Fitted(_first_best(whole, plan.search(), table), restarts)
-
-
-def _settled(table: Table, run: Run, plan: Plan, budget: Budget) -> Run:
-    """The end of a chain once more, with rows searched as the user asked; K-features must not find anything."""
-    if run.state.K <= MOST_EXHAUSTIVE and plan.rule.exact:
-        return run
-    last = refine(table, run.state.Z, run.state.means, plan.rule, plan.max_iter, budget)
-    return Run(last.state, run.trace + last.trace, last.converged)
+    return attempt(found, nothing, budget)
 
 
 def fit_priced(
-    table: Table,
-    lam: float,
-    plan: Plan,
+    table: FeatureTable,
+    goal: FeatureGoal,
     seeds: list[np.random.SeedSequence],
-    spread: Spread,
+    known: FeatureState | None,
     budget: Budget,
-    known: State | None = None,
-) -> Fitted:
-    """The best features at a price; ``known`` is a solution to start one more restart from."""
-    budget.best, sample = [], None
-    try:
-        sample = _sample_for(table, plan, seeds[-1])
-        return _fit_priced(table, sample, lam, plan, seeds, spread, budget, known)
-    except KeyboardInterrupt:
-        return _rescued(table, sample, plan, budget, lambda: empty_state(table) if known is None else known)
+) -> FoundFeatures:
+    """The best features at a price; ``known`` is a solution that the best must not be worse than."""
 
+    def nothing() -> FoundFeatures:
+        return FoundFeatures(_at_rest(empty_state(table) if known is None else known, goal, False), [])
 
-def _fit_priced(
-    table: Table,
-    sample: Sample | None,
-    lam: float,
-    plan: Plan,
-    seeds: list[np.random.SeedSequence],
-    spread: Spread,
-    budget: Budget,
-    known: State | None,
-) -> Fitted:
-    small = table if sample is None else sample.table
-    price = lam * small.mass / table.mass
-    found = spread(priced_restart, [(small, price, plan, i, seed, budget) for i, seed in enumerate(seeds[:-1])])
-    restarts = [restart for _, restart in found]
-    if plan.algorithm != "extended":
-        return Fitted(_first_best([run for run, _ in found], plan.search(lam), table), restarts)
-    search = plan.search(lam)._replace(rule=plan.rule)
-    if sample is None:
-        starts = [_first_best([run for run, _ in found], search, table)]
-    else:
-        rows = [allocate(table, sample.means(run.state), plan.search().rule)[0] for run in _brought(found)]
-        starts = [Run(settle(table, Z), [], True) for Z in rows]
-    starts += [Run(known, [search.objective(known)], True)] if known is not None else []
-    nothing = empty_state(table)
-    starts.append(Run(nothing, [nothing.inertia], True))
-    best = _first_best(starts, search, table)
-    whole = [close(table, run, search, budget) for run in (starts[:-1] if sample is not None else [best])]
-    whole.append(starts[-1])
-    return Fitted(_first_best(whole, search, table), restarts)
+    def found() -> FoundFeatures:
+        where = RestartRows.of(table, goal, seeds[-1], budget)
+        assert goal.price is not None
+        small = goal._replace(price=goal.price * where.rows.mass / table.mass)
+        origins = [Origin(turn, seed) for turn, seed in enumerate(seeds[:-1])]
+        ended = spread([partial(priced_restart, where.rows, small, origin, budget) for origin in origins], goal, budget)
+        if not ended:
+            return nothing()
+        best = partial(where.best_priced, ended, known)
+        return FoundFeatures(attempt(best, best, budget), [some.restart for some in ended])
+
+    return attempt(found, nothing, budget)

@@ -1,32 +1,36 @@
 """Stepwise K-features: one more feature after the other; the prices between which each number is best; lam="auto"."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.features.allocation import State, empty_state
-from kfree.inference.features.feature_table import Table
-from kfree.inference.features.k_features import Run
-from kfree.inference.features.restarts import Plan, Restart, Spread, fit_fixed
-from kfree.inference.loop import Budget
+from kfree.inference.features.allocation import FeatureState, empty_state
+from kfree.inference.features.feature_goal import FeatureGoal
+from kfree.inference.features.feature_numbers import FEATURES
+from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.features.restarts import Restart, fit_fixed
+from kfree.inference.loop import Budget, Outcome, attempt, repeat
 from kfree.inference.windows import envelope_windows
 
-#: Most features looked at where the price is to be chosen, and rows there must be for each.
-MOST, ROWS_EACH = 20, 3
-#: A window this wide ends the search at half as many features more, and a few.
-CLEAR, BEYOND = 3.0, 3
-#: Inertia below this share of the sum of squares is a perfect fit; windows reach down to this share of their top.
-PERFECT, DEEP = 1e-12, 1e-6
-#: A widest window narrower than this says little.
-NARROW = 1.5
 
-
-class Path(NamedTuple):
+class StepwisePath(NamedTuple):
     """The best features found for K = 0, 1, 2, ..."""
 
-    runs: list[Run]
+    runs: list[Outcome]
     restarts: list[list[Restart]]  # of each K
+
+    @property
+    def K(self) -> int:
+        """The last number of features."""
+        return len(self.runs) - 1
+
+    @property
+    def last(self) -> FeatureState:
+        """The last solution."""
+        state: FeatureState = self.runs[-1].state
+        return state
 
     @property
     def inertia(self) -> Array:
@@ -38,7 +42,7 @@ class Path(NamedTuple):
         return self.inertia + lam * np.arange(len(self.runs))
 
 
-class Choice(NamedTuple):
+class ChosenPrice(NamedTuple):
     """A price chosen from a path."""
 
     lam: float
@@ -48,76 +52,76 @@ class Choice(NamedTuple):
 
 
 class Stepper:
-    """Grows the path by one feature at a time; the better of restarts and of the last solution with one more."""
+    """Grows a path by one feature at a time; the better of restarts and of the last solution with one more."""
 
-    def __init__(self, table: Table, plan: Plan, seed: np.random.SeedSequence, spread: Spread, budget: Budget):
-        self.table, self.plan, self.seed, self.spread, self.budget = table, plan, seed, spread, budget
-        nothing = empty_state(table)
-        self.path = Path([Run(nothing, [nothing.inertia], True)], [[]])
+    def __init__(self, table: FeatureTable, goal: FeatureGoal, seed: np.random.SeedSequence, budget: Budget):
+        self.table, self.goal, self.seed, self.budget = table, goal, seed, budget
 
-    @property
-    def K(self) -> int:
-        """The last number of features."""
-        return len(self.path.runs) - 1
-
-    @property
-    def last(self) -> State:
-        """The last solution."""
-        return self.path.runs[-1].state
-
-    @property
-    def exhausted(self) -> bool:
+    def exhausted(self, path: StepwisePath) -> bool:
         """Whether more features cannot help."""
-        return self.table.n <= self.K or self.last.inertia <= self.table.share(PERFECT)
+        return self.table.n <= path.K or path.last.inertia <= self.table.share(FEATURES.perfect)
 
-    def step(self) -> None:
+    def step(self, path: StepwisePath) -> StepwisePath:
         """One more feature."""
-        seeds = self.seed.spawn(self.plan.n_init + 1)
-        warm = self.last if self.K else None
-        fitted = fit_fixed(self.table, self.K + 1, self.plan, seeds, warm, self.spread, self.budget)
-        run = fitted.run
-        if run.state.inertia > self.last.inertia:  # rounding only, or the first feature of centred rows
-            Z = np.concatenate([self.last.Z, np.zeros((self.table.n, 1), np.uint8)], axis=1)
-            A = np.vstack([self.last.means.A, np.zeros((1, self.table.p))])
-            state = State(Z, self.last.means._replace(A=A), self.last.inertia)
-            run = Run(state, [state.inertia], run.converged)
-        self.path.runs.append(run)
-        self.path.restarts.append(fitted.restarts)
+        seeds, last = self.seed.spawn(self.goal.n_init + 1), path.last
+        found = fit_fixed(self.table, path.K + 1, self.goal, seeds, last if path.K else None, self.budget)
+        run = found.run
+        if run.state.inertia > last.inertia:  # rounding only, or the first feature of centred rows
+            Z = np.concatenate([last.Z, np.zeros((self.table.n, 1), np.uint8)], axis=1)
+            A = np.vstack([last.means.A, np.zeros((1, self.table.p))])
+            run = Outcome(FeatureState(Z, last.means._replace(A=A), last.inertia), [last.inertia], run.converged)
+        return StepwisePath([*path.runs, run], [*path.restarts, found.restarts])
+
+    def grow(self, enough: Callable[[StepwisePath], bool]) -> StepwisePath:
+        """Grow until no more features can help or a path is ``enough``; one feature is looked at in any case."""
+
+        def nothing() -> StepwisePath:
+            state = empty_state(self.table)
+            return StepwisePath([Outcome(state, [state.inertia], True)], [[]])
+
+        def one_more(path: StepwisePath) -> tuple[StepwisePath, bool]:
+            path = self.step(path)
+            return path, self.exhausted(path) or enough(path)
+
+        path = attempt(nothing, nothing, self.budget)
+        if self.exhausted(path) or enough(path):
+            return path
+        return repeat(one_more, path, self.budget, always=1)[0]
 
 
-def grow_path(stepper: Stepper, lam: float, patience: int, most: int | None) -> Path:
+def grow_path(stepper: Stepper, lam: float, patience: int, most: int | None) -> StepwisePath:
     """Grow until the objective has risen ``patience`` times in a row; two features are always looked at, as a pair may
     pay where one does not."""
-    rises = 0
-    while (rises < patience or stepper.K < 2) and not stepper.exhausted and (most is None or most > stepper.K):
-        if stepper.budget.spent and stepper.K:
-            break
-        stepper.step()
-        value = stepper.path.objective(lam)
-        rises = rises + 1 if value[-1] > value[-2] else 0
-    return stepper.path
+
+    def enough(path: StepwisePath) -> bool:
+        rises = np.diff(path.objective(lam)[-patience - 1 :]) > 0
+        risen = rises.size == patience and bool(rises.all())
+        return (risen and path.K >= 2) or (most is not None and most <= path.K)
+
+    return stepper.grow(enough)
 
 
-def survey(stepper: Stepper, most: int | None) -> Path:
-    """Grow as far as a choice of the price needs."""
-    limit = max(1, min(MOST, stepper.table.n // ROWS_EACH)) if most is None else most
-    while limit > stepper.K and not stepper.exhausted and not (stepper.budget.spent and stepper.K):
-        stepper.step()
-        if most is None:
-            K, ratio = widest(stepper.path, stepper.table)[:2]
-            if ratio >= CLEAR and stepper.K >= 1.5 * K + BEYOND:
-                break
-    return stepper.path
+def survey(stepper: Stepper, most: int | None) -> StepwisePath:
+    """Grow as far as a choice of the price needs; to ``most`` features if that is given."""
+    limit = max(1, min(FEATURES.survey_most, stepper.table.n // FEATURES.rows_each)) if most is None else most
+
+    def enough(path: StepwisePath) -> bool:
+        if most is not None or not path.K or limit <= path.K:
+            return limit <= path.K
+        K, ratio, _ = widest(path, stepper.table)
+        return ratio >= FEATURES.clear and FEATURES.beyond_times * K + FEATURES.beyond_more <= path.K
+
+    return stepper.grow(enough)
 
 
-def windows(path: Path) -> Array:
+def windows(path: StepwisePath) -> Array:
     """(K + 1, 2) prices between which each K is best: the slopes of the lower convex envelope; NaN off it."""
     J = path.inertia
     unit = J[0] if J[0] > 0 else 1.0  # slopes of very small or large numbers must not under- or overflow
     return envelope_windows(np.arange(len(path.runs)), J / unit) * unit
 
 
-def widest(path: Path, table: Table) -> tuple[int, float, tuple[float, float]]:
+def widest(path: StepwisePath, table: FeatureTable) -> tuple[int, float, tuple[float, float]]:
     """Number of features with the widest window in ratio, the ratio, and the window; (0, 1, ...) if there is none.
 
     The last K of a path is left out, as its window may end higher, unless it fits perfectly; and so is a single
@@ -126,30 +130,36 @@ def widest(path: Path, table: Table) -> tuple[int, float, tuple[float, float]]:
     best = (0, 1.0, (np.nan, np.nan))
     for K, (lo, hi) in enumerate(windows(path)):
         state = path.runs[K].state
-        perfect = state.inertia <= table.share(PERFECT)
-        if K == 0 or np.isnan(lo) or not hi > 0 or (len(path.runs) - 1 == K and not perfect):
+        perfect = state.inertia <= table.share(FEATURES.perfect)
+        if K == 0 or np.isnan(lo) or not hi > 0 or (path.K == K and not perfect):
             continue
         if K == 1 and not table.intercept and state.Z.all():
             continue
-        low = max(lo, DEEP * hi)
+        low = max(lo, FEATURES.deep * hi)
         if hi / low > best[1]:
             best = (K, hi / low, (float(lo), float(hi)))
     return best
 
 
-def choose_lam(path: Path, table: Table) -> Choice:
+def choose_price(path: StepwisePath, table: FeatureTable) -> ChosenPrice:
     """The price in the middle of the widest window."""
     K, ratio, (lo, hi) = widest(path, table)
     if K:
-        return Choice(float(np.sqrt(max(lo, DEEP * hi)) * np.sqrt(hi)), (lo, hi), K, ratio >= NARROW)
+        return ChosenPrice(_middle(lo, hi), (lo, hi), K, ratio >= FEATURES.narrow)
     J = path.inertia
-    if len(J) > 1 and J[0] - J[1] > table.share(PERFECT):
+    if len(J) > 1 and J[0] - J[1] > table.share(FEATURES.perfect):
         lo, hi = (max(float(J[1] - J[2]), 0.0) if len(J) > 2 else 0.0), float(J[0] - J[1])
-        return Choice(float(np.sqrt(max(lo, DEEP * hi)) * np.sqrt(hi)), (lo, hi), 1, True)
-    return Choice(table.total if table.total > 0 else 1.0, (0.0, np.inf), 0, True)
+        return ChosenPrice(_middle(lo, hi), (lo, hi), 1, True)
+    return ChosenPrice(table.total if table.total > 0 else 1.0, (0.0, np.inf), 0, True)
 
 
-def window_of(path: Path, K: int) -> tuple[float, float]:
-    """The window of one number of features; NaN if it is never best."""
-    lo, hi = windows(path)[K]
-    return float(lo), float(hi)
+def _middle(lo: float, hi: float) -> float:
+    """The geometric middle of a window; by two roots, as the product may leave the range of floats."""
+    return float(np.sqrt(max(lo, FEATURES.deep * hi)) * np.sqrt(hi))
+
+
+def price_of(stepper: Stepper, K: int) -> tuple[float | None, StepwisePath]:
+    """The price at which K features are best, None if another number always is; and the path that says so."""
+    path = stepper.grow(lambda path: K + FEATURES.beyond_more <= path.K)
+    lo, hi = windows(path)[K] if path.K >= K else (np.nan, np.nan)
+    return (float(np.sqrt(max(lo, FEATURES.deep * hi) * hi)) if hi > 0 else None), path
