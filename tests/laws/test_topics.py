@@ -1,7 +1,6 @@
 """What mathematics demands of topics: descent, exact changes, equality with algorithms written out."""
 
 import warnings
-from inspect import signature
 from itertools import combinations
 
 import numpy as np
@@ -22,7 +21,6 @@ from kfree.inference.topics.soft_topics import Soft, soft_pass, topic_counts
 from kfree.inference.topics.topic_goal import no_topics
 from kfree.inference.topics.topic_merges import joined, merge_changes
 from kfree.inference.topics.topic_numbers import TOPICS
-from kfree.inference.topics.topic_search import SEARCHES
 from kfree.inference.topics.topic_seeds import first_topics, one_topic
 from kfree.rows import Documents, set_span_threads
 from kfree.rows import documents as documents_module
@@ -296,23 +294,6 @@ def test_halves_hold_every_token_once_and_do_not_depend_on_the_order_of_document
     other = Documents(sp.csr_matrix(table_of(documents)[order]), NONE)
     again = split_tokens(other)[0]
     assert_array_equal(sp.csr_matrix((again, other.indices, other.indptr), shape=table.shape).toarray(), table[order])
-
-
-# Searches
-
-
-def test_every_search_has_the_one_signature_and_gives_labels_for_every_cell():
-    X, _, _ = planted(D=30, V=40, K=2, length=40)
-    documents = Documents(X, NONE)
-    goal = goal_of(documents, mix=0.0, lam_local=np.full(30, 5.0), lam_global=30.0, n_seeds=3)
-    for name, search in SEARCHES.items():
-        assert list(signature(search).parameters) == ["documents", "goal", "budget", "rng"], name
-        found = search(documents, goal, Budget(), np.random.default_rng(0))
-        G = len(found.counts.words)
-        assert_array_equal(found.counts.words, count(documents, found.labels, G, goal.known).words)
-        assert found.soft_counts.shape == (G, 40)
-        assert (np.diff(found.trace) <= 1e-9 * found.trace[0]).all()
-        assert_allclose(found.trace[-1], objective(documents, found.counts, goal))
 
 
 # Promises

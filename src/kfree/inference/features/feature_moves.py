@@ -138,13 +138,13 @@ def try_moves(
         return not goal.priced and (best.state.inertia <= FEATURES.exhausted * table.total or not best.state.K)
 
     def one_move(now: _Tries) -> tuple[_Tries, bool]:
-        best, failures, turn = now
+        best, turn = now.best, now.turn
         trial = _trial(table, best.state, moves[turn % len(moves)], goal, rng, budget)
         value = goal.objective(trial.state)
         if value < goal.objective(best.state) - table.share(FEATURES.better):
             best = Outcome(trial.state, [*best.trace, value], trial.converged)
             return _Tries(best, 0, turn), hopeless(best)  # and the same move again
-        return _Tries(best, failures + 1, turn + 1), failures + 1 >= FEATURES.patience
+        return _Tries(best, now.failures + 1, turn + 1), now.failures + 1 >= FEATURES.patience
 
     return start if hopeless(start) else repeat(one_move, _Tries(start), budget)[0].best
 

@@ -41,7 +41,6 @@ class AutoLam(NamedTuple):
     lam: float  # price of a cluster of the whole table
     window: tuple[float, float]  # (lo, hi) over which the chosen number of clusters is best
     n_groups: int  # groups with a real gap between them (1: none found)
-    seen_at: int  # number of clusters at which they were seen
     mean: Array  # (K, p) centres of the chosen solution
     suggestions: list[Window]  # without a gap: the widest windows of more than one cluster, widest first
 
@@ -60,7 +59,7 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
     best = _best_window(windows, groups, seen_at)
     lo, hi = best.lo * pilot.scale, best.hi * pilot.scale
     mean = _centres(table, pilot, curve.solutions[best.n_clusters])
-    return AutoLam(float(np.sqrt(lo * hi)), (lo, hi), groups, seen_at, mean, [])
+    return AutoLam(float(np.sqrt(lo * hi)), (lo, hi), groups, mean, [])
 
 
 def _most_groups(pilot: Pilot, curve: Curve, budget: Budget) -> tuple[int, int]:
@@ -116,8 +115,8 @@ def _one_cluster(table: Table, pilot: Pilot, curve: Curve, windows: list[Window]
         # equal rows, or too few for a second cluster: no cluster saves more than the whole inertia
         weight = table.rows.weights(slice(0, table.n))
         lo = float((weight * np.where(weight > 0, table.base, 0.0)).sum())
-        return AutoLam(2 * lo if lo > 0 else 1.0, (lo, np.inf), 1, 1, mean, suggestions)
-    return AutoLam(2 * lo, (lo, np.inf), 1, 1, mean, suggestions)
+        return AutoLam(2 * lo if lo > 0 else 1.0, (lo, np.inf), 1, mean, suggestions)
+    return AutoLam(2 * lo, (lo, np.inf), 1, mean, suggestions)
 
 
 def _centres(table: Table, pilot: Pilot, solution: Solution) -> Array:
