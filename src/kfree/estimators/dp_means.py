@@ -196,7 +196,7 @@ class DPMeans(HardClusters):
             budget = Budget(self.max_time, self._reporter())
             problem = self._problem(X, sample_weight)
             aim = self._aim(problem, budget)
-            best = problem.best_of(aim.goal, budget, self._seeds(aim.goal))
+            best = problem.fit(aim.goal, budget, self._seeds(aim.goal))
             self._publish(problem, aim, best)
         self._warn(aim.message(budget), budget)
         return self

@@ -196,7 +196,7 @@ class HDPMeans(HardClusters):
             index, code = (None, np.zeros(X.shape[0], np.int32)) if labels is None else GroupIndex.of(labels)
             grouped = make_groups(code, problem.table.rows, 1 if index is None else index.labels.size)
             aim = self._aim(problem, grouped, budget)
-            best = aim.best_of(problem, grouped, budget, self._seeds(aim.goal))
+            best = aim.fit(problem, grouped, budget, self._seeds(aim.goal))
             self._publish(problem, grouped, index, Lams.of(aim.goal), best)
         self._warn(aim.aim.message(budget), budget)
         return self

@@ -1,6 +1,6 @@
 """Between an estimator and the inference below it: a problem to be solved, and a model to be asked."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,17 +114,20 @@ class Problem(NamedTuple):
             )
         return order
 
-    def best_of(self, goal: Goal, budget: Budget, seeds: Iterable[int]) -> Fitted:
-        """The fit with the least objective, one for each seed; as many as the budget allows."""
-        best: Fitted | None = None
-        for seed in seeds:
-            if best is not None and budget.spent:
-                break
-            found = fit(self.table, goal, budget, np.random.default_rng(seed))
-            if best is None or found.objective < best.objective:
-                best = found
-        assert best is not None
-        return best
+    def fit(self, goal: Goal, budget: Budget, seeds: Iterable[int]) -> Fitted:
+        """The best of some fits, one for each seed."""
+        return best_of_seeds(lambda rng: fit(self.table, goal, budget, rng), seeds, budget)
+
+
+def best_of_seeds(fit: Callable[[np.random.Generator], Any], seeds: Iterable[int], budget: Budget) -> Any:
+    """The fit with the least objective, one for each seed, as many as the budget allows; the first of equal ones."""
+    best = None
+    for seed in seeds:
+        if best is not None and budget.spent:
+            break
+        found = fit(np.random.default_rng(seed))
+        best = found if best is None or found.objective < best.objective else best
+    return best
 
 
 class Aim(NamedTuple):

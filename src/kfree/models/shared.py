@@ -21,7 +21,7 @@ from kfree.inference.shared.hdp_pass import SharedFit, predict_rows, start_state
 from kfree.inference.shared.hdp_search import best_shares, state_of
 from kfree.inference.shared.row_choices import SharedState
 from kfree.models.checks import check_weight
-from kfree.models.clusters import Aim, Model, Problem
+from kfree.models.clusters import Aim, Model, Problem, best_of_seeds
 from kfree.models.group_names import GroupIndex, check_groups
 
 
@@ -68,18 +68,14 @@ class SharedAim(NamedTuple):
         wanted = given and (self.again or goal.search is Search.FULL)
         return best_shares(table, groups, state, Lams.of(goal)) if wanted else state
 
-    def best_of(self, problem: Problem, groups: Groups, budget: Budget, seeds: Iterable[int]) -> SharedFit:
-        """The fit with the least objective, one for each seed; as many as the budget allows."""
-        best: SharedFit | None = None
-        for seed in seeds:
-            if best is not None and budget.spent:
-                break
-            state = self.state(problem, groups, budget, np.random.default_rng(seed))
-            found = fit_shared(problem.table, groups, state, self.goal, budget)
-            if best is None or found.objective < best.objective:
-                best = found
-        assert best is not None
-        return best
+    def fit(self, problem: Problem, groups: Groups, budget: Budget, seeds: Iterable[int]) -> SharedFit:
+        """The best of some fits, one for each seed."""
+
+        def fit(rng: np.random.Generator) -> SharedFit:
+            state = self.state(problem, groups, budget, rng)
+            return fit_shared(problem.table, groups, state, self.goal, budget)
+
+        return best_of_seeds(fit, seeds, budget)
 
 
 def _with(aim: Aim, lams: Lams) -> Aim:

@@ -21,6 +21,7 @@ from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.table import Memory, Table
 from kfree.inference.goal import Goal
 from kfree.inference.labels import compact
+from kfree.inference.merges import disjoint
 from kfree.kernels.splitmix import mix
 from kfree.rows.threads import in_order
 
@@ -58,7 +59,7 @@ def paying_merges(table: Table, centres: Centres, memory: Memory, lam: float, st
     rises = _rises(table, total, mass, pairs)
     pairs, rises = pairs[rises < lam], rises[rises < lam]
     fits = _strays(table, memory.labels, total, mass, lam, pairs) <= strays * mass[pairs].min(axis=1)
-    return _disjoint(pairs[fits], rises[fits])
+    return disjoint(pairs[fits], rises[fits])
 
 
 def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> tuple[Centres, int]:
@@ -73,21 +74,10 @@ def merge_halves(table: Table, centres: Centres, memory: Memory, lam: float) -> 
     pairs = close_pairs(table, total, mass, CLUSTERS.closest)
     pairs = _halves_of_one(table, centres, memory.labels, pairs)
     pairs = pairs[_strays(table, memory.labels, total, mass, lam, pairs) <= CLUSTERS.strays * mass[pairs].min(axis=1)]
-    merges = _disjoint(pairs, _rises(table, total, mass, pairs))
+    merges = disjoint(pairs, _rises(table, total, mass, pairs))
     if not merges:
         return centres, 0
     return relabelled(table, memory, _targets(K, merges)[memory.labels], K), len(merges)
-
-
-def _disjoint(pairs: Array, rises: Array) -> list[tuple[int, int]]:
-    """Pairs to be merged, cheapest first, each cluster once."""
-    used: set[int] = set()
-    merges: list[tuple[int, int]] = []
-    for a, b in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], rises))].tolist():
-        if a not in used and b not in used:
-            merges.append((a, b))
-            used |= {a, b}
-    return merges
 
 
 def _by_label(labels: Array, K: int) -> Array:

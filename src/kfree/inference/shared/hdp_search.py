@@ -20,6 +20,7 @@ from kfree.inference.content import starts
 from kfree.inference.goal import Goal, Order, Search
 from kfree.inference.labels import compact
 from kfree.inference.loop import Budget, Outcome, repeat
+from kfree.inference.merges import disjoint
 from kfree.inference.shared.groups import Groups, Lams, find_slots, held_by_both, held_of_labels, make_groups
 from kfree.inference.shared.hdp_numbers import HDP
 from kfree.inference.shared.hdp_pass import run_passes
@@ -192,39 +193,34 @@ def move_single_rows(table: Table, groups: Groups, state: SharedState, goal: Goa
 
 def merge_and_split(table: Table, groups: Groups, state: SharedState, goal: Goal) -> SharedState:
     """One round of merges and splits on disjoint clusters."""
-    K = state.centres.mean.shape[0]
-    labels, free = state.labels.copy(), np.ones(K, bool)
-    number, room, lams = K, goal.max_clusters - K, Lams.of(goal)
-    if goal.search is Search.FULL and np.isfinite(goal.lam) and room > 0:
+    K, lams, labels = state.centres.mean.shape[0], Lams.of(goal), state.labels.copy()
+    split = np.empty(0, np.intp)
+    if goal.search is Search.FULL and np.isfinite(goal.lam) and goal.max_clusters > K:
         found = best_splits(table, groups, state, lams)
         gain = found.gain - lams.top
-        stake = lams.top + found.gain
-        chosen = np.flatnonzero(gain > HDP.least_gain * stake)
-        for k in chosen[np.argsort(-gain[chosen], kind="stable")][: int(min(room, chosen.size))]:
+        chosen = np.flatnonzero(gain > HDP.least_gain * (lams.top + found.gain))
+        split = chosen[np.argsort(-gain[chosen], kind="stable")][: int(min(goal.max_clusters - K, chosen.size))]
+        for number, k in enumerate(split, K):
             labels[(state.labels == k) & found.away] = number
-            free[k], number = False, number + 1
-    for keep, gone in paying_merges(table, groups, state, lams):
-        if free[keep] and free[gone]:
-            labels[state.labels == gone] = keep
-            free[[keep, gone]] = False
-    return state if free.all() else state_of(table, groups, labels, state.rng)
+    merges = disjoint(*paying_merges(table, groups, state, lams), taken=split.tolist())
+    for keep, gone in merges:
+        labels[state.labels == gone] = keep
+    return state_of(table, groups, labels, state.rng) if split.size or merges else state
 
 
-def paying_merges(table: Table, groups: Groups, state: SharedState, lams: Lams) -> list[tuple[int, int]]:
-    """Pairs of clusters whose union lowers J, best first: one lam_global is saved, and lam_local in every group that
-    holds both."""
+def paying_merges(table: Table, groups: Groups, state: SharedState, lams: Lams) -> tuple[Array, Array]:
+    """Pairs (m, 2) of clusters whose union lowers J, and by how much it changes: one lam_global is saved, and lam_local
+    in every group that holds both."""
     K = state.centres.mean.shape[0]
     if K < 2 or not np.isfinite(lams.top):
-        return []
+        return np.empty((0, 2), np.intp), np.empty(0)
     total, mass = table.rows.sums(state.labels, K)
     every = HDP.all_pairs >= K
     pairs = np.stack(np.triu_indices(K, 1), axis=1) if every else close_pairs(table, total, mass, CLUSTERS.neighbours)
-    a, b = pairs.T
-    rise = np.concatenate([_joins(table, total, mass, pairs[part]) for part in cut(len(a), HDP.pair_block)])
-    saved = lams.local * held_by_both(state.held, groups.n_groups, K, a, b) + lams.top
-    pays = np.flatnonzero(rise < saved - HDP.least_gain * (saved + lams.local))
-    order = pays[np.lexsort((b[pays], a[pays], (rise - saved)[pays]))]
-    return [(int(a[q]), int(b[q])) for q in order]
+    rise = np.concatenate([_joins(table, total, mass, pairs[part]) for part in cut(len(pairs), HDP.pair_block)])
+    saved = lams.local * held_by_both(state.held, groups.n_groups, K, *pairs.T) + lams.top
+    pays = rise < saved - HDP.least_gain * (saved + lams.local)
+    return pairs[pays], (rise - saved)[pays]
 
 
 def _joins(table: Table, total: Array, mass: Array, pairs: Array) -> Array:

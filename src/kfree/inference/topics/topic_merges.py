@@ -4,6 +4,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.loop import Budget, repeat
+from kfree.inference.merges import disjoint
 from kfree.inference.topics.hard_topics import count, entropic, label_cells
 from kfree.inference.topics.soft_topics import Annealed, Soft, anneal, topic_powers, width_of
 from kfree.inference.topics.topic_goal import TopicCounts, TopicGoal
@@ -50,16 +51,8 @@ def accept(pairs: Array, changes: Array, G: int, target: int | None) -> list[tup
     most = max(1, int(TOPICS.merge_share * G))
     if target is not None:
         most = min(most, G - target)
-    taken: set[int] = set()
-    merged: list[tuple[int, int]] = []
-    for t in np.argsort(changes, kind="stable"):
-        p, q = int(pairs[t, 0]), int(pairs[t, 1])
-        if len(merged) >= most or not (changes[t] < 0 or target is not None):
-            break
-        if p not in taken and q not in taken:
-            taken |= {p, q}
-            merged.append((p, q))
-    return merged
+    wanted = slice(None) if target is not None else changes < 0
+    return disjoint(pairs[wanted], changes[wanted], most=most)
 
 
 def joined(soft: Soft, merged: list[tuple[int, int]]) -> Soft:
