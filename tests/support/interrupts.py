@@ -1,68 +1,115 @@
-"""A real Ctrl-C at a given moment of a fit."""
+"""Ctrl-C at a given moment of a fit: a real signal after some seconds, or an interrupt at a given line."""
 
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
 import warnings
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
-#: Where inference is only prepared: there is no model yet that could be kept.
-PREPARED = ("kfree/inference/clusters/table.py", "kfree/inference/shared/groups.py")
+import kfree
+
+INFERENCE = str(Path(kfree.__file__).parent / "inference")
+#: Functions in which rows are only prepared: there is no model yet that could be kept.
+PREPARING = {"of", "table", "make_groups", "partition"}
+#: What joins the parts of a fit, each of which is protected: an interrupt between two of them has nothing to lose.
+JOINTS = {"fit", "_find", "_finish", "fit_shared", "absorb", "attempt", "repeat"}
 
 
-class Stopped:
-    """What came of a fit into which a SIGINT was sent."""
+@contextmanager
+def sigint_after(seconds):
+    """A real signal that interrupts only what is inside; yields a list that is filled when it comes."""
+    came, inside = [], True
 
-    def __init__(self, model, interrupted, frames):
-        self.model = model  # None if the interrupt reached the caller
-        self.interrupted = interrupted  # the fit said so
-        self.frames = frames  # files that an interrupt which reached the caller came through
+    def interrupt(number, frame):
+        if inside:
+            came.append(number)
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        yield came
+    finally:
+        inside = False
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
-def fit_with_interrupt(fit, after):
-    """Call ``fit`` and send SIGINT after some seconds, if it still runs then."""
-    sent = threading.Event()
+class AtLine:
+    """Raises KeyboardInterrupt at the n-th line of inference that is executed; only counts them if there is no n."""
 
-    def send():
-        sent.set()
-        os.kill(os.getpid(), signal.SIGINT)
+    def __init__(self, n=None):
+        self.n, self.lines, self.came = n, 0, []
 
-    timer = threading.Timer(after, send)
-    model, frames = None, []
+    def __call__(self, frame, event, arg):
+        if event == "line" and frame.f_code.co_filename.startswith(INFERENCE):
+            self.lines += 1
+            if self.lines == self.n:
+                self.came.append(self.n)
+                raise KeyboardInterrupt
+        return self
+
+    @contextmanager
+    def watching(self):
+        """Watch the lines of this thread."""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            yield self.came
+        finally:
+            sys.settrace(before)
+
+
+def _fit(fit, interrupt):
+    """The model of a fit under an interrupt, None if there was nothing to keep yet."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
-            timer.start()
-            model = fit()
-            timer.cancel()
-            timer.join()
-            time.sleep(0.01 if sent.is_set() else 0.0)  # a signal that came too late must not hit the next one
+            with interrupt as came:
+                model = fit()
         except KeyboardInterrupt as error:
-            frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-        finally:
-            timer.cancel()
-    return Stopped(model, any("interrupted" in str(one.message) for one in told), frames)
+            frames = traceback.extract_tb(error.__traceback__)
+            inside = [frame for frame in frames if frame.filename.startswith(INFERENCE)]
+            prepares = any(frame.name in PREPARING for frame in frames)
+            joints = len(inside) == 1 or all(frame.name in JOINTS for frame in inside)
+            assert prepares or joints, "".join(traceback.format_list(frames))
+            return None
+    assert any("interrupted" in str(warning.message) for warning in told) or not came
+    return model
 
 
-def check_interrupts(make, check, *, times=12, seed=0):
-    """Fits interrupted at random times, spread over the time that a whole one takes; ``check`` looks at each model.
+def check_signals(fit, check, *, times=8, seed=0):
+    """Interrupt a fit by signals at random times, spread over what a whole one takes; ``check`` looks at each model."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit()  # compiled by now
+        start = time.perf_counter()
+        fit()
+    seconds = time.perf_counter() - start
+    for share in (np.arange(times) + np.random.default_rng(seed).random(times)) / times:
+        model = _fit(fit, sigint_after(share * seconds))
+        if model is not None:
+            check(model)
 
-    An interrupt may reach the caller only before inference has begun or after it has ended. Returns how many fits
-    noticed theirs.
-    """
-    make()  # compiled by now
-    start = time.perf_counter()
-    make()
-    seconds, noticed = time.perf_counter() - start, 0
-    for after in np.random.default_rng(seed).uniform(0.0, seconds, size=times):
-        stopped = fit_with_interrupt(make, float(after))
-        if stopped.model is None:
-            inside = [name for name in stopped.frames if "kfree/inference" in name.replace(os.sep, "/")]
-            assert not inside or inside[0].replace(os.sep, "/").endswith(PREPARED), stopped.frames[-3:]
-            continue
-        noticed += stopped.interrupted
-        check(stopped.model)
-    return noticed
+
+def check_lines(fit, check, *, times=20, seed=0):
+    """Interrupt a fit at random lines of inference; ``check`` looks at each model. Returns how many there were."""
+    count = AtLine()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit()
+        with count.watching():
+            fit()
+    models = [_fit(fit, AtLine(int(n) + 1).watching()) for n in np.random.default_rng(seed).choice(count.lines, times)]
+    models = [model for model in models if model is not None]
+    for model in models:
+        check(model)
+    return len(models)

@@ -118,20 +118,28 @@ def run(
     ``guard`` is the objective the first pass must not exceed; None where it may rise. ``always``: see ``repeat``.
     """
     trace: list[float] = []
-    last, converged = np.inf if guard is None else guard, False
+    last = np.inf if guard is None else guard
 
-    def one_step(state: S) -> tuple[S, bool]:
-        nonlocal last, converged
-        state, info = step(state)
+    def one_step(now: _Passes) -> tuple[_Passes, bool]:
+        nonlocal last
+        state, info = step(now.state)
         passes = (*info.earlier, info)
-        for count, one in enumerate(passes, len(trace) + 1):
+        for count, one in enumerate(passes, now.made + 1):
             if guard is not None and not one.anew:
                 check_fall(last, one.objective, one.scale, f"in pass {count} of {phase}")
             last = one.objective
             budget.tell(phase, count, one)
         trace.extend(one.objective for one in passes)
-        converged = info.opened == 0 and info.changed <= tol
-        return state, converged or len(trace) >= max_iter
+        after = _Passes(state, now.made + len(passes), info.opened == 0 and info.changed <= tol)
+        return after, after.converged or after.made >= max_iter
 
-    state, _ = repeat(one_step, state, budget, most=max_iter, always=always)
-    return Outcome(state, trace, converged and not budget.interrupted)
+    last_complete, _ = repeat(one_step, _Passes(state, 0, False), budget, most=max_iter, always=always)
+    return Outcome(last_complete.state, trace[: last_complete.made], last_complete.converged)
+
+
+class _Passes(NamedTuple):
+    """State of a run."""
+
+    state: Any
+    made: int  # passes that are complete: an interrupt may leave one more in the trace
+    converged: bool

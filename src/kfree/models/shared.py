@@ -57,16 +57,22 @@ class SharedAim(NamedTuple):
 
     def state(self, problem: Problem, groups: Groups, budget: Budget, rng: np.random.Generator) -> SharedState:
         """The state before the first pass."""
-        table, goal = problem.table, self.goal
-        if self.labels is not None:
-            return state_of(table, groups, self.labels, rng)
-        # seeds are chosen by what a cluster costs that nobody held before
-        seeded = goal._replace(lam=Lams.of(goal).both)
-        mean = attempt(lambda: first_centres(table, seeded, budget, rng), lambda: None, budget)
-        given = mean is not None and goal.start is not Start.MEAN
-        state = start_state(global_centre(table) if mean is None else mean, table, groups, given=given, rng=rng)
-        wanted = given and (self.again or goal.search is Search.FULL)
-        return best_shares(table, groups, state, Lams.of(goal)) if wanted else state
+        table, goal, lams = problem.table, self.goal, Lams.of(self.goal)
+
+        def found() -> SharedState:
+            if self.labels is not None:
+                return state_of(table, groups, self.labels, rng)
+            # seeds are chosen by what a cluster costs that nobody held before
+            mean = first_centres(table, goal._replace(lam=lams.both), budget, rng)
+            given = goal.start is not Start.MEAN
+            state = start_state(mean, table, groups, given=given, rng=rng)
+            wanted = given and (self.again or goal.search is Search.FULL)
+            return best_shares(table, groups, state, lams) if wanted else state
+
+        def nothing() -> SharedState:
+            return start_state(global_centre(table), table, groups, given=False, rng=rng)
+
+        return attempt(found, nothing, budget)
 
     def fit(self, problem: Problem, groups: Groups, budget: Budget, seeds: Iterable[int]) -> SharedFit:
         """The best of some fits, one for each seed."""

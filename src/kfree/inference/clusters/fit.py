@@ -48,12 +48,21 @@ class Finish(NamedTuple):
 
 def fit(table: Table, goal: Goal, budget: Budget, rng: np.random.Generator) -> Fitted:
     """Fit from where the goal says."""
-    start = attempt(lambda: first_centres(table, goal, budget, rng), lambda: global_centre(table), budget)
-    outcome = _find(table, Centres(table.geometry, start), goal, budget, rng)
+    start = attempt(
+        lambda: Centres(table.geometry, first_centres(table, goal, budget, rng)),
+        lambda: Centres(table.geometry, global_centre(table)),
+        budget,
+    )
+    outcome = _find(table, start, goal, budget, rng)
     finish = _finish(table, outcome, goal, budget)
-    if not _ties_were_decided_anew(table, finish, goal):
+    if not finish.changed:
         return finish.fitted
-    memory: Memory = outcome.state.memory
+    own = _own(finish)
+    return attempt(lambda: _settle_ties(table, own, outcome.state.memory, goal, budget), lambda: own.fitted, budget)
+
+
+def _settle_ties(table: Table, finish: Finish, memory: Memory, goal: Goal, budget: Budget) -> Fitted:
+    """Go on for as long as the centres' last digits, or their order, decide ties anew."""
 
     def once_more(last: Finish) -> tuple[Finish, bool]:
         fitted = last.fitted
@@ -63,7 +72,9 @@ def fit(table: Table, goal: Goal, budget: Budget, rng: np.random.Generator) -> F
         lower = after.fitted.objective < fitted.objective
         return after, not (lower and _ties_were_decided_anew(table, after, goal))
 
-    return repeat(once_more, _own(finish), budget)[0].fitted
+    if not _ties_were_decided_anew(table, finish, goal):
+        return finish.fitted
+    return repeat(once_more, finish, budget)[0].fitted
 
 
 def _own(finish: Finish) -> Finish:
@@ -83,18 +94,23 @@ def _ties_were_decided_anew(table: Table, finish: Finish, goal: Goal) -> bool:
 def _find(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
     """Run the algorithm, then the search; each goes on from what the one before it came to."""
     on_sample = goal.paired and table.n > CLUSTERS.search_up_to  # there a search for a price is made on a sample
-    if on_sample and goal.search is Search.FULL:
-        centres = attempt(lambda: _search_sample(table, centres, goal, budget, rng), lambda: centres, budget)
-    outcome = attempt(
-        lambda: ALGORITHMS[goal.algorithm](table, centres, goal, budget, rng),
-        lambda: Outcome(Clustering(centres, make_memory(0)), [], False),
+
+    def search_sample() -> Centres:
+        wanted = on_sample and goal.search is Search.FULL
+        return _search_sample(table, centres, goal, budget, rng) if wanted else centres
+
+    def search(outcome: Outcome) -> Outcome:
+        if on_sample or goal.search not in (Search.POLISH, Search.FULL):
+            return outcome
+        return _search(table, outcome, goal, budget, rng) if not budget.spent else outcome._replace(converged=False)
+
+    start = attempt(search_sample, lambda: centres, budget)
+    found = attempt(
+        lambda: ALGORITHMS[goal.algorithm](table, start, goal, budget, rng),
+        lambda: Outcome(Clustering(start, make_memory(0)), [], False),
         budget,
     )
-    if on_sample or goal.search not in (Search.POLISH, Search.FULL):
-        return outcome
-    if budget.spent:
-        return outcome._replace(converged=False)
-    return attempt(lambda: _search(table, outcome, goal, budget, rng), lambda: outcome, budget)
+    return attempt(lambda: search(found), lambda: found, budget)
 
 
 def _search(table: Table, outcome: Outcome, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
@@ -114,20 +130,23 @@ def _search_sample(table: Table, centres: Centres, goal: Goal, budget: Budget, r
 
 def _finish(table: Table, outcome: Outcome, goal: Goal, budget: Budget) -> Finish:
     """Assign all rows to the centres that users will see."""
-    state: Clustering = outcome.state
-    final = Centres(table.geometry, table.as_published(state.centres.mean))
 
     def from_scratch() -> Finish:  # what is remembered of the rows may be half of one pass and half of another
-        memory = make_memory(table.n)
+        final, memory = _published(table, outcome), make_memory(table.n)
         return close(table, final, assign(table, final, memory, goal.lam), memory, goal, outcome)
 
-    if budget.interrupted:
-        return from_scratch()
-    return attempt(
-        lambda: close(table, final, _closing(table, final, state, goal), state.memory, goal, outcome),
-        from_scratch,  # only the last assignment is left: a fit that is done is not given up
-        budget,
-    )
+    def from_memory() -> Finish:
+        if budget.interrupted:
+            return from_scratch()
+        final, state = _published(table, outcome), outcome.state
+        return close(table, final, _closing(table, final, state, goal), state.memory, goal, outcome)
+
+    return attempt(from_memory, from_scratch, budget)  # a fit that is done is not given up for its last assignment
+
+
+def _published(table: Table, outcome: Outcome) -> Centres:
+    """The centres as users will see them."""
+    return Centres(table.geometry, table.as_published(outcome.state.centres.mean))
 
 
 def _closing(table: Table, final: Centres, state: Clustering, goal: Goal) -> Sums:
