@@ -186,7 +186,7 @@ def _fit_sample(sample: Table, centres: Centres, goal: Goal, budget: Budget, sta
     settled = stage.settled
     if gaps and settled and not settled.still:
         settled = None  # the sample before was small, and did not tell as much
-    found, _ = repeat(one_round, Round(centres, settled), budget, most=CLUSTERS.move_rounds + 1, always=1)
+    found, _ = repeat(one_round, Round(centres, settled), budget, most=CLUSTERS.rounds, always=1)
     if budget.interrupted:  # the labels may be of a round that was not complete
         return found.centres, Settled(np.zeros(found.centres.mean.shape[0], bool), False)
     prints = fingerprints(sample, memory.labels, found.centres.mean.shape[0]).tolist()
@@ -215,7 +215,7 @@ def _grow_and_move(table: Table, start: Clustering, goal: Goal, budget: Budget) 
         return Outcome(Clustering(centres, memory), grown.trace, False), False
 
     first = Outcome(start, [], False)
-    return repeat(one_round, first, budget, most=CLUSTERS.move_rounds + 1, always=1)[0]
+    return repeat(one_round, first, budget, most=CLUSTERS.rounds, always=1)[0]
 
 
 class Reached(NamedTuple):
@@ -251,11 +251,11 @@ def _extremes(table: Table, level: Level, centres: Centres, memory: Memory, goal
         return Reached(fitted, sample, inside), False
 
     start, always = Reached(centres, None, np.empty(0, bool)), 0 if budget.interrupted else 1
-    return repeat(one_round, start, budget, most=CLUSTERS.extreme_rounds, always=always)[0].centres
+    return repeat(one_round, start, budget, most=CLUSTERS.rounds, always=always)[0].centres
 
 
 def _far_rows(table: Table, memory: Memory, inside: Array, lam: float, most: int) -> Array:
-    """Rows beyond lam and the farthest few of every cluster, with their copies; at most ``most`` distinct ones.
+    """Rows beyond lam and nearly so, with their copies, farthest first; at most ``most`` distinct ones.
 
     None if no row is beyond lam.
     """
@@ -268,12 +268,6 @@ def _far_rows(table: Table, memory: Memory, inside: Array, lam: float, most: int
     excess = table.excess(memory.cost[near], lam, near)
     if not (excess > 0).any():
         return near[:0]
-    order = np.lexsort((table.hashes[near], -excess))
-    near, excess = near[order], excess[order]
+    near = near[np.lexsort((table.hashes[near], -excess))]
     first = np.sort(np.unique(table.hashes[near], return_index=True)[1])  # one row for each content, farthest first
-    labels = memory.labels[near[first]]
-    by_cluster = np.argsort(labels, kind="stable")
-    rank = np.empty(first.size, np.intp)
-    rank[by_cluster] = np.arange(first.size) - np.searchsorted(labels[by_cluster], labels[by_cluster])
-    once = near[first[(excess[first] > 0) | (rank < CLUSTERS.extremes_each)][:most]]
-    return near[np.isin(table.hashes[near], table.hashes[once])]
+    return near[np.isin(table.hashes[near], table.hashes[near[first[:most]]])]

@@ -18,6 +18,11 @@ class ClusterNumbers(NamedTuple):
     #: (speed) Entries times centres up to which all products take less time than bounds. Set: benchmarks overlap.
     quick: int = 6_000_000
 
+    # all
+    #: Rounds of moves, of extremes, of a search, of openings in a stream: they end by themselves. Set: benchmarks
+    #: constants, hardly ever reached.
+    rounds: int = 30
+
     # growth
     #: Plain passes between two openings. Set: spec/batch.md, sections 2 and 6 (L).
     pause: int = 2
@@ -47,14 +52,8 @@ class ClusterNumbers(NamedTuple):
     sample_passes: int = 300
     #: Distinct rows of a sample that there must be for each cluster. Set: spec/batch.md, section 2.
     rows_per_cluster: int = 10
-    #: Rounds of moves on a sample. Set: spec/batch.md, section 2.
-    move_rounds: int = 20
     #: Distinct rows of a sample up to which gaps inside clusters are looked for. Set: benchmarks overlap.
     gaps_up_to: int = 10_000
-    #: Rounds in which the farthest rows join the last sample. Set: spec/batch.md, section 2.
-    extreme_rounds: int = 10
-    #: Distinct rows of each cluster that may join it in a round, besides those beyond lam. Set: spec/batch.md, 2.
-    extremes_each: int = 20
     #: Share of lam that they may lie short of it. Set: spec/batch.md, section 2.
     extremes_from: float = 0.1
     #: They may be one in so many of the sample's rows. Set: spec/batch.md, section 2.
@@ -71,31 +70,20 @@ class ClusterNumbers(NamedTuple):
     rough_rise: float = 1.5
     #: Closest clusters that may be the other half of one. Set: benchmarks overlap.
     closest: int = 3
-    #: Share of variance from which two clusters without a valley are not halves of one. Set: benchmarks overlap.
-    halves: float = 0.8
-    #: The same where there is no telling a valley: 0.64 for a halved Gaussian. Set: benchmarks overlap.
-    halves_untold: float = 0.68
-    #: Share above which a few rows tell that two clusters are apart. Set: by hand.
-    halves_apart: float = 0.9
-    #: Distinct rows of each cluster that are looked at: first a few, then many. Set: by hand.
-    halves_rows: tuple[int, int] = (64, 512)
+    #: Distinct rows of each of two clusters that tell whether they are halves of one. Set: by hand, time.
+    halves_rows: int = 512
     #: (speed) Entries of a temporary when pairs of clusters are compared. Set: by hand, the cache.
     pair_entries: int = 100_000
 
     # cuts in two
-    #: Share of variance between the sides from which a cut may be clear: 0.64 for a halved Gaussian, 0.75 for a
-    #: uniform, 0.8 for two Gaussians 4 sd apart. Set: spec/batch.md, sections 3 and 6 (r*), benchmarks overlap.
-    clarity: float = 0.76
+    #: Share of variance between two sides from which they are two clusters: 0.64 for a halved Gaussian, 0.75 for a
+    #: uniform, 0.8 for two Gaussians 4 sd apart. Set: spec/batch.md, sections 3 and 6 (r*), benchmarks constants.
+    clarity: float = 0.8
     #: How often the judges of a cloud without a valley may see one. Set: benchmarks overlap.
     valley: float = 0.01
-    #: The share that makes a cut clear where no valley can be told, as for counts. Set: spec/batch.md, section 3.
-    sure: float = 0.8
-    #: The same where there are too few judges on a side. Set: benchmarks overlap.
-    sure_of_few: float = 0.85
-    #: What chance may add to that share, times the root of the judges: a halved Gaussian's error is 0.34. Set: by hand.
+    #: What chance may add to that share where no valley can be told, times the root of the judges (a halved Gaussian's
+    #: error is 0.34). Set: by hand.
     chance: float = 0.15
-    #: Judges there must be at least. Set: spec/batch.md, section 3.
-    fewest_judges: int = 8
     #: Judges from which a cluster may be whole: so many, and so many a column. Set: benchmarks convergence.
     many_judges: tuple[int, int] = (64, 4)
     #: What is added to the share before a cluster is whole, times the root of the judges. Set: two standard errors.
@@ -114,14 +102,10 @@ class ClusterNumbers(NamedTuple):
     trial_entries: int = 200_000
 
     # gaps inside clusters
-    #: Halvings one after the other. Set: by hand, 256 parts.
-    gap_depth: int = 8
     #: Parts whose valleys are looked for at a time. Set: by hand, time.
     gap_parts: int = 256
     #: Times lam that a halving must gain for its halves to be halved: each rarely gains half of it. Set: by hand.
     gap_gain: float = 2.0
-    #: Distinct rows of a part, at least: fewer show no valley. Set: twice the fewest rows of the dip test.
-    gap_rows: int = 16
     #: Pairs of seeds tried in each halving. Set: by hand, time.
     gap_trials: int = 1
     #: Passes of k-means over the parts. Set: by hand.
@@ -144,8 +128,6 @@ class ClusterNumbers(NamedTuple):
     distances: int = 20_000_000
 
     # stronger search
-    #: Rounds of collapsed moves, merges, splits and descent. Set: by hand, never reached.
-    search_rounds: int = 30
     #: Entries (rows x clusters x columns) up to which every row is tried one at a time. Set: by hand, time.
     every_row: float = 2e8
     #: Times those entries from which none is: one row weighs next to nothing among so many. Set: by hand, time.
@@ -160,8 +142,6 @@ class ClusterNumbers(NamedTuple):
     # the end, streams and seeds
     #: Times that clusters are put in canonical order, which decides ties, which decide their weights. Set: by hand.
     orderings: int = 5
-    #: Rounds of opening in a batch of a stream: each covers what the one before left beyond lam. Set: by hand.
-    stream_rounds: int = 20
     #: Share of the weight of a batch's novel rows that may still change label. Set: benchmarks stream.
     stream_tol: float = 1e-3
     #: Passes over the novel rows of a batch. Set: by hand.

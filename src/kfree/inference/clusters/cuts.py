@@ -16,7 +16,7 @@ from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.table import Memory, Table
 from kfree.inference.content import dither, one_of_each
-from kfree.inference.dip import p_values
+from kfree.inference.dip import FEWEST, p_values
 from kfree.inference.labels import compact
 from kfree.kernels import kernels
 from kfree.kernels.splitmix import mix
@@ -163,9 +163,9 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
     judged = contrast[:, roles.judges].ravel()
     cluster = _shifted(T, K, parted.labels[roles.judges])
     clarity = clarities(cluster, judged, T * K)
-    valley, enough = np.full(T * K, np.nan), CLUSTERS.sure
+    valley = np.full(T * K, np.nan)
     if can_tell(table):
-        valley, enough = np.ones(T * K), CLUSTERS.sure_of_few
+        valley = np.ones(T * K)
         may = usable & (clarity >= CLUSTERS.clarity)
         mine = np.flatnonzero(may[cluster])
         if mine.size:
@@ -175,7 +175,7 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
             smooth = dithered(table, roles.judges[which]).own(place, cluster[mine], Affine(coef, offset, affine.size))
             valley = valleys(cluster[mine], smooth, may)
     count = np.bincount(cluster, minlength=T * K)
-    sure = (clarity - CLUSTERS.chance / np.sqrt(np.maximum(count, 1)) >= enough) & (count >= CLUSTERS.fewest_judges)
+    sure = (clarity - CLUSTERS.chance / np.sqrt(np.maximum(count, 1)) >= CLUSTERS.clarity) & (count >= FEWEST)
     valley = np.where(np.isnan(valley), np.where(sure, 0.0, 1.0), valley)
     whole = clarity + CLUSTERS.doubt / np.sqrt(np.maximum(count, 1)) < CLUSTERS.clarity
     many, a_column = CLUSTERS.many_judges

@@ -19,8 +19,12 @@ from kfree.inference.clusters.how_many.modes import find_groups
 from kfree.inference.clusters.how_many.subsample import ENOUGH_ROWS, MOST_ENTRIES, Pilot, make_pilot
 from kfree.inference.clusters.moves import Tried, fingerprints, relabelled
 from kfree.inference.clusters.table import Memory, Table
+from kfree.inference.dip import FEWEST
 from kfree.inference.goal import Goal
 from kfree.inference.labels import compact
+
+# Distinct rows of a part: fewer show no valley.
+_ROWS_EACH = 2 * FEWEST
 
 
 class GapParts(NamedTuple):
@@ -66,7 +70,7 @@ def _shatter(table: Table, memory: Memory, lam: float, gain: Array, side: Array,
     """Halve clusters that gain enough by it, the first time to the known sides, and the halves again."""
     rule, clear, parent = SplitRule.CLEAR, np.zeros(gain.size, bool), np.arange(gain.size)
     labels, cost = memory.labels.copy(), memory.cost.copy()
-    for _ in range(CLUSTERS.gap_depth):
+    for _ in range(int(np.log2(CLUSTERS.gap_parts))):
         split = np.flatnonzero(gain > CLUSTERS.gap_gain * lam)
         if not split.size:
             break
@@ -76,7 +80,7 @@ def _shatter(table: Table, memory: Memory, lam: float, gain: Array, side: Array,
         labels[away] = new[labels[away]]
         parent = np.concatenate([parent, parent[split]])
         wanted = np.isin(np.arange(parent.size), np.concatenate([split, new[split]]))
-        wanted &= np.bincount(labels[once], minlength=parent.size) >= 2 * CLUSTERS.gap_rows
+        wanted &= np.bincount(labels[once], minlength=parent.size) >= 2 * _ROWS_EACH
         if not wanted.any():
             break
         _measure(table, labels, wanted, cost)
@@ -117,7 +121,7 @@ def _find(table: Table, memory: Memory, parts: GapParts, once: Array) -> GapGrou
         size = np.bincount(labels, minlength=parent.size)
         by_size = np.lexsort((-size, parent))
         largest = by_size[np.unique(parent[by_size], return_index=True)[1]]
-        held = size >= CLUSTERS.gap_rows
+        held = size >= _ROWS_EACH
         held[largest] = True  # small parts are dissolved, but something must be left of a cluster
         total, mass = pilot.sums(labels.astype(np.int32), parent.size)
         parent, mean = parent[held], pilot.table.geometry.centre(total[held], mass[held])

@@ -115,26 +115,21 @@ def _strays(table: Table, labels: Array, total: Array, mass: Array, lam: float, 
 
 def _halves_of_one(table: Table, centres: Centres, labels: Array, pairs: Array) -> Array:
     """Those of the pairs of clusters that are halves of one."""
-    K, (few, many) = centres.mean.shape[0], CLUSTERS.halves_rows
-    rows = distinct_rows(table)
+    K, rows = centres.mean.shape[0], distinct_rows(table)
     rows = rows[_by_label(labels[rows], K)]
     rank = np.arange(rows.size) - np.searchsorted(labels[rows], np.arange(K))[labels[rows]]
-    which, value = _contrasts(table, centres, labels, pairs, rows[rank < few])
-    # most are far apart, and a few rows tell
-    pairs = pairs[clarities(which, value, len(pairs)) < CLUSTERS.halves_apart]
-    rows = rows[rank < many]
+    rows = rows[rank < CLUSTERS.halves_rows]
     which, value = _contrasts(table, centres, labels, pairs, rows)
-    share = clarities(which, value, len(pairs))
+    pairs = pairs[clarities(which, value, len(pairs)) < CLUSTERS.clarity]
     if not can_tell(table):
-        return pairs[share < CLUSTERS.halves_untold]
-    pairs, share = pairs[share < CLUSTERS.halves], share[share < CLUSTERS.halves]
+        return pairs
     rows = rows[np.isin(labels[rows], pairs)]
     pair, place = _places(pairs, rows, labels, K)
     a, b, affine = *pairs.T, centres.affine
     along = Affine(affine.coef[b] - affine.coef[a], affine.offset[b] - affine.offset[a], affine.size)
     smooth = dithered(table, rows).own(place, pair.astype(np.int32), along)
     valley = valleys(pair, smooth, np.ones(len(pairs), bool))
-    return pairs[np.where(np.isnan(valley), share < CLUSTERS.halves_untold, valley > CLUSTERS.valley)]
+    return pairs[np.isnan(valley) | (valley > CLUSTERS.valley)]
 
 
 def _places(pairs: Array, rows: Array, labels: Array, K: int) -> tuple[Array, Array]:

@@ -56,7 +56,7 @@ def improve(table: Table, outcome: Outcome, goal: Goal, budget: Budget, rng: np.
 
     if len(outcome.trace) >= goal.max_iter:
         return Outcome(Clustering(outcome.state.centres, memory), outcome.trace, False)
-    found, done = repeat(one_round, outcome, budget, most=CLUSTERS.search_rounds)
+    found, done = repeat(one_round, outcome, budget, most=CLUSTERS.rounds)
     return found._replace(converged=False) if budget.spent and not done else found
 
 

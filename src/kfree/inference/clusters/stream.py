@@ -100,7 +100,7 @@ def _meet(table: Table, mean: Array, goal: Goal, budget: Budget) -> Met:
         memory.forget()
         return mean, False
 
-    mean, done = repeat(one_round, mean, budget, most=CLUSTERS.stream_rounds, always=1)
+    mean, done = repeat(one_round, mean, budget, most=CLUSTERS.rounds, always=1)
     if done and met is not None:
         return met
     memory = make_memory(table.n)  # the rounds, the time, or the user's patience ended
