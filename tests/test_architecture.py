@@ -43,6 +43,7 @@ PLACES = {
     "distributed": "rows/dask.py",
     "typer": "cli/",
     "rich": "cli/",
+    "joblib": "inference/features/restarts.py",
 }
 
 

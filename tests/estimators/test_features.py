@@ -295,7 +295,7 @@ def test_a_signal_ends_a_fit_with_what_there_is(model):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.4)
         with pytest.warns(ConvergenceWarning, match="interrupted"):
-            model = clone(model).fit(X)
+            model = clone(model).set_params(max_time=60.0).fit(X)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kfree import BPMeans, KFeatures
-from kfree.inference.features.allocation import FeatureState, Means, independent, settle
+from kfree.inference.features.allocation import FeatureState, Means, independent, settle, settle_with_reseeds
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.bp_means import BPPass
 from kfree.inference.features.collapsed_bp import collapsed_pass as fast_collapsed_pass
@@ -84,3 +84,11 @@ def test_columns_that_differ_only_in_a_row_of_tiny_weight_are_both_kept():
     table = FeatureTable(X, np.array([1.0, 1.0, 1e-9, 1.0]))
     assert settle(table, Z).K == 2
     assert_allclose(settle(table, Z).means.A, [[3.0, -2.0], [0.0, 2.0]], atol=1e-6)
+
+
+def test_reseeds_end_where_rounding_looks_like_a_residual():
+    rng = np.random.default_rng(1)
+    X, Z = rng.normal(size=(20, 5)), rng.integers(2, size=(20, 20), dtype=np.uint8)  # every row is fitted
+    state = settle_with_reseeds(FeatureTable(X, np.empty(0)), np.hstack([Z, Z[:, :1]]), Budget())
+    assert state.Z.any(axis=0).sum() == 20
+    assert_allclose(state.Z @ state.means.A, X, atol=1e-6)

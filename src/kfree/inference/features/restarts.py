@@ -5,7 +5,7 @@ An interrupt keeps the restarts that have ended, and what the one under way has 
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -73,22 +73,44 @@ def in_turn(jobs: Sequence[Callable[[], T]], budget: Budget, *, always: int) -> 
     return repeat(one, none, budget, most=len(jobs), always=always)[0]
 
 
-def _noted(job: Callable[[], Ended], turn: int, ended: dict[int, Ended]) -> Ended:
-    found = ended[turn] = job()
-    return found
+class _Board:
+    """What threads have begun and ended; other processes only have copies of it."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+        self.over: list[int] = []
+        self.ended: dict[int, Ended] = {}
+
+    def note(self, turn: int, job: Callable[[], Ended]) -> Ended:
+        """Do a job, and keep what it gives."""
+        self.begun.append(turn)
+        try:
+            found = self.ended[turn] = job()
+        finally:
+            self.over.append(turn)
+        return found
+
+    def wait(self) -> list[Ended]:
+        """What has ended when nothing is under way; a second interrupt ends the wait."""
+
+        def look(_: None) -> tuple[None, bool]:
+            sleep(FEATURES.look)
+            return None, len(self.over) == len(self.begun)
+
+        repeat(look, None, Budget())
+        return [self.ended[turn] for turn in sorted(self.ended)]
 
 
 def spread(jobs: Sequence[Callable[[], Ended]], goal: FeatureGoal, budget: Budget) -> list[Ended]:
-    """Restarts in turn, or several at a time: kernels release the GIL, so threads do."""
+    """Restarts in turn, or several at a time: kernels release the GIL, so threads do.
+
+    If the user interrupts threads, those restarts that are under way soon end, as the budget is spent.
+    """
     if len(jobs) == 1 or effective_n_jobs(goal.n_jobs) == 1:
         return in_turn(jobs, budget, always=1)
-    ended: dict[int, Ended] = {}
-    workers = Parallel(n_jobs=goal.n_jobs, prefer="threads")
-    return attempt(
-        lambda: list(workers(delayed(_noted)(job, turn, ended) for turn, job in enumerate(jobs))),
-        lambda: [ended[turn] for turn in sorted(ended)],
-        budget,
-    )
+    board, workers = _Board(), Parallel(n_jobs=goal.n_jobs, prefer="threads")
+    tasks = (delayed(board.note)(turn, job) for turn, job in enumerate(jobs))
+    return attempt(lambda: list(workers(tasks)), board.wait, budget)
 
 
 def begins_with_mean(table: FeatureTable, goal: FeatureGoal, K: int, turn: int) -> bool:
