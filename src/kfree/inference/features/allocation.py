@@ -38,7 +38,7 @@ class FeatureState(NamedTuple):
 
     def as_start(self) -> "FeatureState":
         """The same to start from."""
-        return self._replace(inertia=np.inf)
+        return FeatureState(self.Z, self.means)
 
 
 class SolvedMeans(NamedTuple):

@@ -29,18 +29,21 @@ def collapsed_pass(
     """Visit every row once; the state, and how many rows changed."""
 
     def some_rows(now: Visits) -> tuple[Visits, bool]:
-        Z, event, now = _visit(table, X, goal, now)
-        before = goal.objective(now.state)
+        Z, event, changed, rows = _visit(table, X, goal, now)
         state = settle(table, Z)
-        check_fall(before, goal.objective(state), table.total, "in a pass of collapsed BP-means")
-        return now._replace(state=state), event == _DONE or now.rows >= table.n
+        before, after = goal.objective(now.state), goal.objective(state)
+        check_fall(before, after, table.total, "in a pass of collapsed BP-means")
+        return Visits(state, now.changed + changed, rows), event == _DONE or rows >= table.n
 
     done, _ = repeat(some_rows, Visits(state), budget, always=1)
     return done.state, done.changed
 
 
-def _visit(table: FeatureTable, X: Array, goal: FeatureGoal, now: Visits) -> tuple[Array, int, Visits]:
-    """Visit rows until a feature comes or goes, or rounding must be cleared away: the allocation, and what happened."""
+def _visit(table: FeatureTable, X: Array, goal: FeatureGoal, now: Visits) -> tuple[Array, int, int, int]:
+    """Visit rows until a feature comes or goes, or rounding must be cleared away.
+
+    Returns the allocation, what happened, the rows that changed, and how many have been visited.
+    """
     fixed = int(table.intercept)
     Z = np.concatenate([np.ones((table.n, fixed), np.uint8), now.state.Z], axis=1)
     S, T = table.sums(now.state.Z) if Z.shape[1] else (np.zeros((0, 0)), np.zeros((0, table.p)))
@@ -56,7 +59,7 @@ def _visit(table: FeatureTable, X: Array, goal: FeatureGoal, now: Visits) -> tup
         column = np.zeros((table.n, 1), np.uint8)
         column[n] = 1
         Z, changed = np.concatenate([Z, column], axis=1), changed + 1
-    return np.ascontiguousarray(Z[:, fixed:]), event, now._replace(changed=now.changed + changed, rows=n + 1)
+    return np.ascontiguousarray(Z[:, fixed:]), event, changed, n + 1
 
 
 def run_collapsed_bp(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:

@@ -74,11 +74,11 @@ def polish(table: FeatureTable, state: FeatureState, goal: FeatureGoal, budget: 
     Features of single rows are left to ``finish`` unless there are few rows: a poor allocation would get one for each
     row that it fits badly, where a shared one is due.
     """
-    rows = goal if table.n <= FEATURES.few_rows else goal._replace(price=None)
+    rows = goal if not goal.priced or table.n <= FEATURES.few_rows else goal._replace(price=None)
 
     def one_round(sofar: Outcome) -> tuple[Outcome, bool]:
         found = run_collapsed_bp(table, sofar.state, rows, budget)
-        found = then(sofar, found._replace(trace=[goal.objective(found.state)]))
+        found = Outcome(found.state, [*sofar.trace, goal.objective(found.state)], found.converged)
         return _pruned(table, found, goal, budget)
 
     polished = Outcome(state, [goal.objective(state)], True)
@@ -107,7 +107,7 @@ def descend(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget:
         # what does not pay need not be polished
         state = prune(table, settle(table, run.state.Z), goal, budget) if goal.priced else run.state
         found = polish(table, state, goal, budget)
-        return found._replace(converged=found.converged and (run.converged or polishable(table)))
+        return Outcome(found.state, found.trace, found.converged and (run.converged or polishable(table)))
 
     return attempt(polished, lambda: Outcome(run.state, [goal.objective(run.state)], False), budget)
 

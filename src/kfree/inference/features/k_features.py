@@ -24,7 +24,7 @@ def run_k_features(table: FeatureTable, start: FeatureState, goal: FeatureGoal, 
         state = settle_with_reseeds(table, start.Z, budget)
         return Outcome(state, [state.inertia], False)
     # the pass that finds nothing to change is not counted
-    return done._replace(trace=done.trace[:-1]) if done.converged else done
+    return Outcome(done.state, done.trace[:-1], True) if done.converged else done
 
 
 def _pass_by_pass(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
@@ -63,9 +63,10 @@ def _compiled(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budge
             state = settle_with_reseeds(table, Z, budget)
         if ended in (_RESTS, _DEPENDENT):
             trace.append(state.inertia)
-        infos = [Info(value, table.total, 1.0, 0, state.K) for value in trace]
-        last = infos.pop()._replace(changed=float(ended != _RESTS), earlier=tuple(infos))
+        scale, K = table.total, start.K
+        earlier = tuple([Info(value, scale, 1.0, 0, K) for value in trace[:-1]])
+        last = Info(trace[-1], scale, float(ended != _RESTS), 0, K, earlier)
         return _Passes(state, now.made + len(trace)), last
 
     done = run(some_passes, _Passes(start, 0), budget, phase="K-features", tol=0.0, max_iter=goal.max_iter, always=1)
-    return done._replace(state=done.state.state)
+    return Outcome(done.state.state, done.trace, done.converged)
