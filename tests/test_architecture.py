@@ -43,7 +43,6 @@ PLACES = {
     "distributed": "rows/dask.py",
     "typer": "cli/",
     "rich": "cli/",
-    "joblib": "inference/features/restarts.py",
 }
 
 

@@ -1,8 +1,6 @@
 """BPMeans, KFeatures and StepwiseKFeatures as scikit-learn estimators: behaviour, edges, bad input, known marks."""
 
-import os
 import signal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,9 +16,8 @@ import kfree.inference.features.feature_sample as sample_module
 import kfree.inference.features.isometry as reduce_module
 from kfree import BPMeans, KFeatures, StepwiseKFeatures, lam_for_n_components
 from kfree.inference.features.feature_numbers import FEATURES
-from support.slow_features import all_rows, draw_features, inertia
+from support.slow_features import draw_features, inertia
 
-DATA = Path(os.environ.get("KFREE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 ROUGH = "starts are drawn row by row: other copies of a row lead to another local or an equivalent optimum"
 WEIGHTS = {f"check_sample_weight_equivalence_on_{kind}_data": ROUGH for kind in ("dense", "sparse")}
 CHECKED = {
@@ -402,30 +399,3 @@ def test_data_that_cannot_be_used_are_errors_that_say_so(table):
         model.fit(table, sample_weight=np.ones(3))
     with pytest.raises(ValueError, match=r"Z has 5 columns, but there are 2"):
         model.fit(table).inverse_transform(np.ones((2, 5)))
-
-
-needs_tabletop = pytest.mark.skipif(not (DATA / "tabletop.npz").exists(), reason="tabletop.npz is not there")
-
-
-@needs_tabletop
-@pytest.mark.papers
-@pytest.mark.parametrize(
-    ("K", "least"), [(1, 615.9), (2, 423.2), (3, 295.3), (4, 205.8), (5, 161.25), (6, 150.5), (8, 135.9)]
-)
-def test_the_tabletop_marks_are_reached(K, least):
-    X = np.load(DATA / "tabletop.npz")["scores"].astype(float)
-    assert KFeatures(K, random_state=1).fit(X).inertia_ <= least * 1.001
-
-
-@needs_tabletop
-@pytest.mark.papers
-@pytest.mark.parametrize("model", [StepwiseKFeatures(20.0), BPMeans(20.0)], ids=names)
-def test_the_objects_on_the_table_are_found(model):
-    arrays = np.load(DATA / "tabletop.npz")
-    X, truth = arrays["scores"].astype(float), arrays["Z"]
-    model.fit(X).canonicalize()
-    assert model.n_components_ == 5
-    assert model.counts_[0] == 100
-    smaller = np.where(2 * truth.sum(axis=0) > 100, 1 - truth, truth)
-    assert {tuple(c) for c in model.Z_[:, 1:].T} >= {tuple(c) for c in smaller.T if 2 * c.sum() != 100}
-    assert len(np.unique(model.Z_, axis=0)) == len(all_rows(4))

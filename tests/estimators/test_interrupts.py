@@ -1,6 +1,7 @@
 """Ctrl-C at any moment of a fit leaves a model that fits together and can be used."""
 
 import sys
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -201,6 +202,17 @@ def test_a_signal_in_a_later_batch_keeps_the_known_topics(corpus):
         assert_allclose(model.topic_word_counts_.sum(), earlier[0].sum() + corpus[300:].sum(), rtol=1e-4)
 
     check_signals(fit, check, times=4)
+
+
+def test_an_interrupt_at_any_line_of_a_later_batch_counts_all_tokens():
+    X = planted(D=60, V=80, K=4, length=40)[0]
+    first = HDPTopics(n_topics_init=8, random_state=0).partial_fit(X[:30])
+
+    def check(model):
+        check_topics(model, X[30:])
+        assert_allclose(model.topic_word_counts_.sum(), X.sum(), rtol=1e-4)
+
+    assert check_lines(lambda: deepcopy(first).partial_fit(X[30:]), check, times=40) > 20
 
 
 # Mixtures

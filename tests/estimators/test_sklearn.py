@@ -23,7 +23,7 @@ _BY_NAME = {
     "shifted_gamma": {OUTSIDE: "clustering"},
     # Binomial(n) and ShiftedGamma below are the same families on a domain that holds the checks' data
     "bernoulli": {
-        OUTSIDE: "all_zero_sample_weights_error clustering dict_unchanged dont_overwrite_parameters estimators_dtypes "
+        OUTSIDE: "clustering dict_unchanged dont_overwrite_parameters estimators_dtypes "
         "estimators_fit_returns_self estimators_overwrite_params estimators_partial_fit_n_features estimators_pickle "
         "f_contiguous_array_estimator fit2d_1feature fit2d_1sample fit2d_predict1d fit_check_is_fitted "
         "fit_idempotent methods_sample_order_invariance methods_subset_invariance n_features_in "
@@ -33,7 +33,7 @@ _BY_NAME = {
         "transformer_preserve_dtypes"
     },
     "itakura_saito": {
-        OUTSIDE: "all_zero_sample_weights_error clustering dict_unchanged dont_overwrite_parameters dtype_object "
+        OUTSIDE: "clustering dict_unchanged dont_overwrite_parameters dtype_object "
         "estimators_dtypes estimators_fit_returns_self estimators_nan_inf estimators_overwrite_params "
         "estimators_partial_fit_n_features estimators_pickle f_contiguous_array_estimator fit2d_1feature "
         "fit2d_1sample fit2d_predict1d fit_check_is_fitted fit_idempotent fit_score_takes_y "

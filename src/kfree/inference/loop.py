@@ -120,7 +120,7 @@ def run(
     trace: list[float] = []
     last = np.inf if guard is None else guard
 
-    def one_step(now: _Passes) -> tuple[_Passes, bool]:
+    def one_step(now: _Made) -> tuple[_Made, bool]:
         nonlocal last
         state, info = step(now.state)
         passes = (*info.earlier, info)
@@ -130,14 +130,14 @@ def run(
             last = one.objective
             budget.tell(phase, count, one)
         trace.extend(one.objective for one in passes)
-        after = _Passes(state, now.made + len(passes), info.opened == 0 and info.changed <= tol)
+        after = _Made(state, now.made + len(passes), info.opened == 0 and info.changed <= tol)
         return after, after.converged or after.made >= max_iter
 
-    last_complete, _ = repeat(one_step, _Passes(state, 0, False), budget, most=max_iter, always=always)
+    last_complete, _ = repeat(one_step, _Made(state, 0, False), budget, most=max_iter, always=always)
     return Outcome(last_complete.state, trace[: last_complete.made], last_complete.converged)
 
 
-class _Passes(NamedTuple):
+class _Made(NamedTuple):
     """State of a run."""
 
     state: Any

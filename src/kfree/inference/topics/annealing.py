@@ -7,7 +7,7 @@ from kfree.inference.loop import Budget, attempt, repeat
 from kfree.inference.topics.cell_moves import refine
 from kfree.inference.topics.hard_topics import Labelled, harden, label_cells, labelled
 from kfree.inference.topics.leave_one_out import close
-from kfree.inference.topics.soft_topics import Annealed, Soft, anneal, topic_counts
+from kfree.inference.topics.soft_topics import Annealed, Soft, anneal, soft_pass, topic_counts
 from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal
 from kfree.inference.topics.topic_merges import merge_topics
 from kfree.inference.topics.topic_numbers import TOPICS
@@ -39,7 +39,12 @@ def soft_topics(documents: Documents, start: Soft, goal: TopicGoal, budget: Budg
         return (stages[number](documents, annealed, goal, budget), number + 1), False
 
     (annealed, _), _ = repeat(next_stage, (Annealed(start, []), 0), budget, most=len(stages))
-    return annealed
+
+    def complete() -> Annealed:  # seeds do not hold all tokens: one pass is made in any case
+        soft = annealed.soft if annealed.trace else soft_pass(documents, annealed.soft, goal, 1.0)[0]
+        return annealed._replace(soft=soft)
+
+    return attempt(complete, complete, budget)
 
 
 def first_labels(documents: Documents, soft: Soft, closed: Soft, goal: TopicGoal) -> tuple[Array, Labelled]:
