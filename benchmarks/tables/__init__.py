@@ -12,6 +12,7 @@ NAMES = (
     "scaling",
     "memory",
     "startup",
+    "constants",
     "auto",
     "hdp",
     "hdp_quality",
