@@ -9,8 +9,18 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from kfree import BPMeans, DPMeans, HDPMeans, HDPTopics, KFeatures, StepwiseKFeatures, VariationalDPMixture
-from support.interrupts import check_lines, check_signals
+from kfree import (
+    BPMeans,
+    DPMeans,
+    HDPMeans,
+    HDPTopics,
+    KFeatures,
+    StepwiseKFeatures,
+    VariationalDPMixture,
+    lam_for_n_components,
+    lam_path,
+)
+from support.interrupts import check_lines, check_signals, sigint_after
 from support.small_corpora import planted
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
@@ -243,3 +253,17 @@ def test_a_signal_at_any_time_leaves_a_mixture(name):
             never_rises(model.free_energy_trace_)
 
     check_signals(lambda: clone(mixture).fit(X), check)
+
+
+# What has nothing to keep
+
+
+@pytest.mark.parametrize(
+    ("call", "X"),
+    [(lambda X: lam_path(X, n_lam=90), clouds(4000, 3, 20)), (lambda X: lam_for_n_components(X, 5), SHORT)],
+    ids=["lam_path", "lam_for_n_components"],
+)
+def test_an_interrupt_of_what_has_nothing_to_keep_reaches_the_caller(call, X):
+    call(X[:50])  # compiled by now
+    with pytest.raises(KeyboardInterrupt), sigint_after(0.03):
+        call(X)

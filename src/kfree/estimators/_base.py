@@ -89,10 +89,10 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _problem(self, X: Any, sample_weight: Any) -> Problem:
         return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
 
-    def _limits(self) -> Goal:
-        """The limits of a fit; what it is to reach is still to be found."""
+    def _limits(self) -> dict[str, Any]:
+        """Fields of the goal: the limits of a fit."""
         most = np.inf if self.max_clusters is None else self.max_clusters
-        return Goal(np.nan, tol=self.tol, max_iter=self.max_iter, max_clusters=most)
+        return {"tol": self.tol, "max_iter": self.max_iter, "max_clusters": most}
 
     def _seeds(self, goal: Goal) -> Array:
         """A seed for each fit; one where nothing is random."""

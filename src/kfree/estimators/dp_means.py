@@ -1,12 +1,14 @@
 """DPMeans: clusters without K, for every Bregman divergence."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters
 from kfree.estimators._sklearn import check_table
 from kfree.inference.clusters.fit import ALGORITHMS, Fitted
-from kfree.inference.goal import Goal, Order, Search
+from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget
 from kfree.models.checks import check_choice, check_flag, check_number
 from kfree.models.clusters import Aim, Model, Problem
@@ -324,7 +326,7 @@ class DPMeans(HardClusters):
         """What to fit, and from where."""
         wish, given = self._wish(problem), self.init
         if self.warm_start and hasattr(self, "_model"):
-            given = self.cluster_centers_[: int(min(wish.max_clusters, self.n_clusters_))]
+            given = self.cluster_centers_[: int(min(wish["max_clusters"], self.n_clusters_))]
             try:
                 problem.check_centres(given)
             except ValueError as error:
@@ -333,8 +335,8 @@ class DPMeans(HardClusters):
                 ) from None
         return problem.goal(wish, self.lam, given, budget)
 
-    def _wish(self, problem: Problem) -> Goal:
-        """What the parameters say, lam and the start apart."""
+    def _wish(self, problem: Problem) -> dict[str, Any]:
+        """Fields of the goal: what the parameters say, lam and the start apart."""
         if self.search != "auto":
             search = Search(self.search)
         elif isinstance(self.lam, str):  # a price, which only a search with splits can follow
@@ -344,7 +346,7 @@ class DPMeans(HardClusters):
         order = problem.check_order(self.order)
         if self.algorithm in ("batch", "delayed"):
             order = Order.CONTENT  # the row moves of a stronger search must not bring back the order of the rows
-        return self._limits()._replace(algorithm=self.algorithm, search=search, order=order)
+        return {**self._limits(), "algorithm": self.algorithm, "search": search, "order": order}
 
     def _publish(self, problem: Problem, aim: Aim, fitted: Fitted) -> None:
         """Write every fitted attribute, once."""

@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters
 from kfree.estimators._sklearn import check_table
-from kfree.inference.goal import Goal, Order, Search
+from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget
 from kfree.inference.shared.groups import Groups, Lams, make_groups
 from kfree.inference.shared.hdp_pass import SharedFit
@@ -294,12 +294,12 @@ class HDPMeans(HardClusters):
     def _aim(self, problem: Problem, groups: Groups, budget: Budget) -> SharedAim:
         """What to fit, and from where."""
         wish, again = self._wish(problem), self.warm_start and hasattr(self, "_model")
-        given: Any = self.cluster_centers_[: int(min(wish.max_clusters, self.n_clusters_))] if again else self.init
+        given: Any = self.cluster_centers_[: int(min(wish["max_clusters"], self.n_clusters_))] if again else self.init
         local, top = (None if isinstance(lam, str) else float(lam) for lam in (self.lam_local, self.lam_global))
         return SharedAim.of(problem, groups, wish, (local, top), given, budget)._replace(again=again)
 
-    def _wish(self, problem: Problem) -> Goal:
-        """What the parameters say, penalties and start apart."""
+    def _wish(self, problem: Problem) -> dict[str, Any]:
+        """Fields of the goal: what the parameters say, penalties and start apart."""
         auto = isinstance(self.lam_local, str) or isinstance(self.lam_global, str)
         search = self.search if self.search != "auto" else "full" if auto else "points"
         order = problem.check_order(self.order)
@@ -307,7 +307,7 @@ class HDPMeans(HardClusters):
             order = (
                 Order.CONTENT
             )  # what is searched for is a minimum, not a trajectory: rows in any order give the same
-        return self._limits()._replace(search=Search(search), order=order)
+        return {**self._limits(), "search": Search(search), "order": order}
 
     def _publish(
         self, problem: Problem, groups: Groups, index: GroupIndex | None, lams: Lams, fitted: SharedFit

@@ -10,7 +10,6 @@ from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.lam_path import follow_path
 from kfree.inference.clusters.seeds import farthest_first
 from kfree.inference.goal import Goal
-from kfree.inference.loop import Budget
 from kfree.inference.windows import envelope_windows
 from kfree.models.checks import as_numbers, check_number
 from kfree.models.clusters import Problem
@@ -187,9 +186,8 @@ def lam_path(
                 where = f"lam[{wrong[0]}] is {given[wrong[0]]:g}" if wrong.size else "it is empty"
                 raise ValueError(f"lam must hold positive numbers, but {where}.")
             values = np.sort(given)[::-1]
-        points = follow_path(
-            table, Centres(table.geometry, centres[:1]), values, Goal(np.nan, tol=tol, max_iter=max_iter), Budget()
-        )
+        goals = [Goal(float(lam), tol=tol, max_iter=max_iter) for lam in values]
+        points = follow_path(table, Centres(table.geometry, centres[:1]), goals)
     K, inertia, objective = (np.array(column) for column in zip(*points))
     costs = inertia  # with a prior more than that: the objective without its penalty, which it has none of at lam = inf
     if smoothing:

@@ -63,23 +63,23 @@ class Problem(NamedTuple):
         check_reach(table, family)
         return cls(table, family, prepared.shift, prepared.unit)
 
-    def goal(self, wish: Goal, lam: Any, init: Any, budget: Budget) -> "Aim":
-        """What to fit: the user's wish with ``lam`` and ``init`` resolved."""
+    def goal(self, wish: dict[str, Any], lam: Any, init: Any, budget: Budget) -> "Aim":
+        """What to fit: the user's wish (fields of a goal) with ``lam`` and ``init`` resolved."""
         start = Start.MEAN if isinstance(init, str) and init == "auto" else init
         start = Start(start) if isinstance(start, str) else start
         if not isinstance(start, Start):
             start = self.check_centres(start)
-            if start.shape[0] > wish.max_clusters:
-                raise ValueError(f"init has {start.shape[0]} centres, more than max_clusters={wish.max_clusters}.")
+            if start.shape[0] > wish["max_clusters"]:
+                raise ValueError(f"init has {start.shape[0]} centres, more than max_clusters={wish['max_clusters']}.")
         if not isinstance(lam, str):
-            return Aim(wish._replace(lam=float(lam), start=start, samples=start is Start.MEAN), None)
+            return Aim(Goal(float(lam), start=start, samples=start is Start.MEAN, **wish), None)
         found = self.choose(budget)
         if found is None:
-            return Aim(wish._replace(lam=self.any_lam(), start=Start.MEAN, samples=True), None)
+            return Aim(Goal(self.any_lam(), samples=True, **wish), None)
         paired = isinstance(init, str) and init == "auto"
         if paired:
-            start = found.mean[: int(min(wish.max_clusters, found.mean.shape[0]))]
-        return Aim(wish._replace(lam=found.lam, start=start, samples=False, paired=paired), found)
+            start = found.mean[: int(min(wish["max_clusters"], found.mean.shape[0]))]
+        return Aim(Goal(found.lam, start=start, paired=paired, **wish), found)
 
     def choose(self, budget: Budget) -> AutoLam | None:
         """lam from the data, and the solution that comes with it; None if the user does not wait for it."""

@@ -34,9 +34,9 @@ class SharedAim(NamedTuple):
 
     @classmethod
     def of(
-        cls, problem: Problem, groups: Groups, wish: Goal, lams: tuple[Any, Any], init: Any, budget: Budget
+        cls, problem: Problem, groups: Groups, wish: dict[str, Any], lams: tuple[Any, Any], init: Any, budget: Budget
     ) -> "SharedAim":
-        """The user's wish with the penalties (local, global; None: from the data) and ``init`` resolved."""
+        """The user's wish (fields of a goal) with prices (local, global; None: from the data) and ``init`` resolved."""
         local, top = lams
         if local is not None and top is not None:
             return cls(_with(problem.goal(wish, local + top, init, budget), Lams(local, top)))
@@ -44,8 +44,8 @@ class SharedAim(NamedTuple):
         if found is None:
             reach = problem.any_lam()
             instead = Lams(reach if local is None else local, reach if top is None else top)
-            return cls(_with(Aim(wish, None), instead))
-        own = isinstance(init, str) and init == "auto" and found.pooled.mean.shape[0] <= wish.max_clusters
+            return cls(Aim(Goal(instead.top, instead.local, **wish), None))
+        own = isinstance(init, str) and init == "auto" and found.pooled.mean.shape[0] <= wish["max_clusters"]
         given = found.pooled.mean + problem.shift if own else init
         aim = _with(problem.goal(wish, found.lams.both, given, budget), found.lams)._replace(found=found.pooled)
         return cls(aim._replace(goal=aim.goal._replace(paired=own)), found.labels if own else None)

@@ -1,6 +1,7 @@
 """The path of K over lam."""
 
-from kfree.families import Array
+from collections.abc import Iterable
+
 from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.grow import Phase, grow, penalised
@@ -9,16 +10,14 @@ from kfree.inference.goal import Goal
 from kfree.inference.loop import Budget
 
 
-def follow_path(
-    table: Table, centres: Centres, lams: Array, goal: Goal, budget: Budget
-) -> list[tuple[int, float, float]]:
-    """Grow at each lam, falling, from the centres of the one before; clusters, inertia and objective of each."""
-    points = []
-    memory = make_memory(table.n)
-    for lam in lams:
+def follow_path(table: Table, centres: Centres, goals: Iterable[Goal]) -> list[tuple[int, float, float]]:
+    """Grow for each goal from the centres of the one before; clusters, inertia and objective of each."""
+    points, memory, budget = [], make_memory(table.n), Budget()
+    for goal in goals:
         memory.forget()
-        goal = goal._replace(lam=float(lam))
-        centres = grow(table, centres, memory, goal, budget, Phase(f"lam {lam:g}")).state.centres
-        sums = assign(table, centres, memory, float(lam))
-        points.append((int((sums.mass > 0).sum()), sums.cost, penalised(table, centres, sums, float(lam))))
+        centres = grow(table, centres, memory, goal, budget, Phase(f"lam {goal.lam:g}")).state.centres
+        if budget.interrupted:
+            raise KeyboardInterrupt  # part of a path would pass for the whole
+        sums = assign(table, centres, memory, goal.lam)
+        points.append((int((sums.mass > 0).sum()), sums.cost, penalised(table, centres, sums, goal.lam)))
     return points
