@@ -127,9 +127,9 @@ def test_kernels_live_in_the_files_that_the_registry_names(side):
 
 
 def test_no_module_name_occurs_twice_in_a_layer():
-    # the twins of kernels are layers of their own here; a base is what the other files of its folder build on
+    # the twins of kernels are layers of their own here
     names = figures.module_names(figures.read(ROOT))
-    assert not figures.twice([(layer, name) for layer, name in names if name != "base"])
+    assert not figures.twice(names)
 
 
 def test_no_two_records_of_a_layer_have_one_name():

@@ -10,7 +10,7 @@ from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.lam_path import follow_path
 from kfree.inference.clusters.seeds import farthest_first
 from kfree.inference.goal import Goal
-from kfree.inference.windows import envelope_windows
+from kfree.inference.windows import envelope_windows, width_ratios
 from kfree.models.checks import as_numbers, check_number
 from kfree.models.clusters import Problem
 from kfree.rows import set_span_threads
@@ -117,9 +117,7 @@ class LamPath(NamedTuple):
 
     def widest(self) -> int | None:
         """The number of clusters with the widest window, as a ratio; None if no window is bounded."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = self.window[:, 1] / self.window[:, 0]
-        ratio = np.where(np.isfinite(ratio) & (self.window[:, 0] > 0) & (self.n_clusters > 1), ratio, -np.inf)
+        ratio = np.where(self.n_clusters > 1, width_ratios(self.window), -np.inf)
         return int(self.n_clusters[ratio.argmax()]) if np.isfinite(ratio.max(initial=-np.inf)) else None
 
 

@@ -26,6 +26,15 @@ def envelope_windows(K: Array, costs: Array) -> Array:
     return np.array([windows.get(int(k), (np.nan, np.nan)) for k in K], dtype=float).reshape(-1, 2)
 
 
+def width_ratios(windows: Array, deepest: float = 0.0) -> Array:
+    """(m,) ratio of the ends of each window (m, 2): how wide it is; -inf where it is none, or not bounded. A low end
+    counts as no less than ``deepest`` times the high one."""
+    lo, hi = windows[:, 0], windows[:, 1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = hi / np.maximum(lo, deepest * hi)
+    return np.where(np.isfinite(ratio) & (hi > 0), ratio, -np.inf)
+
+
 def _slope(a: tuple[int, float], b: tuple[int, float]) -> float:
     """Fall of the costs per cluster between two points."""
     return (a[1] - b[1]) / (b[0] - a[0])

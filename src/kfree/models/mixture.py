@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from kfree.families import Array
 from kfree.families.conjugate import CONJUGATE, Conjugate, Facts, join
-from kfree.families.conjugate.base import hyperparameter
+from kfree.families.conjugate.conjugate_family import hyperparameter
 from kfree.inference.variational.expected_likelihood import make_runner
 from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.posterior import Mixture, Setting

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.conjugate.base import Conjugate, Facts, Moments, Weighted, hyperparameter, pooled
+from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Moments, Weighted, hyperparameter, pooled
 from kfree.families.conjugate.divergences import gamma_divergence
 from kfree.families.conjugate.full import LOG_2PI
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.conjugate.base import Conjugate, Facts, Linear, Moments, hyperparameter
+from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Linear, Moments, hyperparameter
 from kfree.families.conjugate.divergences import beta_divergence, dirichlet_divergence, gamma_divergence
 
 

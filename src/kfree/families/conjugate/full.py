@@ -8,7 +8,7 @@ from scipy.linalg import cholesky
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.conjugate.base import Conjugate, Facts, Moments, Whitened, hyperparameter, pooled
+from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Moments, Whitened, hyperparameter, pooled
 
 LOG_2PI = float(np.log(2 * np.pi))
 

@@ -12,7 +12,7 @@ from kfree.inference.features.feature_numbers import FEATURES
 from kfree.inference.features.feature_table import FeatureTable
 from kfree.inference.features.restarts import Restart, fit_fixed
 from kfree.inference.loop import Budget, Outcome, attempt, repeat
-from kfree.inference.windows import envelope_windows
+from kfree.inference.windows import envelope_windows, width_ratios
 
 
 class StepwisePath(NamedTuple):
@@ -127,18 +127,15 @@ def widest(path: StepwisePath, table: FeatureTable) -> tuple[int, float, tuple[f
     The last K of a path is left out, as its window may end higher, unless it fits perfectly; and so is a single
     feature that all rows have, as what it saves depends on where the origin lies.
     """
-    best = (0, 1.0, (np.nan, np.nan))
-    for K, (lo, hi) in enumerate(windows(path)):
-        state = path.runs[K].state
-        perfect = state.inertia <= table.share(FEATURES.perfect)
-        if K == 0 or np.isnan(lo) or not hi > 0 or (path.K == K and not perfect):
-            continue
-        if K == 1 and not table.intercept and state.Z.all():
-            continue
-        low = max(lo, FEATURES.deep * hi)
-        if hi / low > best[1]:
-            best = (K, hi / low, (float(lo), float(hi)))
-    return best
+    ends = windows(path)
+    ratio = width_ratios(ends, FEATURES.deep)
+    ratio[0] = -np.inf
+    if path.runs[-1].state.inertia > table.share(FEATURES.perfect):
+        ratio[-1] = -np.inf
+    if path.K and not table.intercept and path.runs[1].state.Z.all():
+        ratio[1] = -np.inf
+    K = int(ratio.argmax())
+    return (K, float(ratio[K]), (float(ends[K, 0]), float(ends[K, 1]))) if ratio[K] > 1 else (0, 1.0, (np.nan, np.nan))
 
 
 def choose_price(path: StepwisePath, table: FeatureTable) -> ChosenPrice:
