@@ -121,6 +121,21 @@ def test_code_that_is_replaced_under_a_process_is_not_kept(package):
     assert not kept(package)
 
 
+def test_code_that_is_replaced_before_the_first_kernel_is_read_is_not_kept(package):
+    shutil.rmtree(package / "kernels" / "__pycache__")
+    helper = package / "kernels" / "splitmix.py"
+    replaced = f"import kfree.inference.content\nopen({str(helper)!r}, 'a').write('# new')\n"
+    assert run(package, replaced + HASH).endswith(COMPILED)
+    assert not kept(package)
+
+
+def test_what_was_kept_is_not_loaded_after_files_were_replaced_under_a_process(package):
+    assert run(package, HASH).endswith(FOUND)
+    helper = package / "kernels" / "splitmix.py"
+    replaced = f"from kfree.kernels import compiled\ncompiled.dip\nopen({str(helper)!r}, 'a').write('# new')\n"
+    assert run(package, replaced + HASH).endswith(COMPILED)
+
+
 @pytest.mark.parametrize("damage", ["empty", "short", "noise", "one byte"])
 def test_a_broken_file_is_compiled_anew(package, damage):
     (file,) = kept(package)

@@ -23,35 +23,8 @@ from sklearn.datasets import load_digits, load_wine
 
 import kfree
 
-#: Fitted attributes that are answers.
-ATTRIBUTES = [
-    "labels_",
-    "cluster_centers_",
-    "components_",
-    "Z_",
-    "weights_",
-    "means_",
-    "covariances_",
-    "lam_",
-    "lam_window_",
-    "n_groups_",
-    "inertia_",
-    "objective_",
-    "objective_trace_",
-    "free_energy_",
-    "free_energy_trace_",
-    "n_iter_",
-    "converged_",
-    "topic_word_",
-    "doc_topic_",
-    "lam_local_",
-    "lam_global_",
-    "n_clusters_",
-    "n_components_",
-    "n_topics_",
-    "group_labels_",
-    "cluster_weights_",
-]
+#: Attributes that are no answers: seconds of restarts, objects that print where they are in memory.
+NOT_ANSWERS = {"restarts_", "family_"}
 DIVERGENCES = [
     "sqeuclidean",
     "mahalanobis",
@@ -161,8 +134,9 @@ def hdp() -> Iterator[tuple[str, Callable[[], Any]]]:
             )
     C = counts(300, 80, 6, 11)
     C = sp.csr_matrix(C)
-    for search in ("anneal", "points", "collapsed"):
-        yield f"HDPTopics {search}", lambda s=search: kfree.HDPTopics(search=s, random_state=0).fit(C)
+    yield "HDPTopics", lambda: kfree.HDPTopics(random_state=0).fit(C)
+    yield "HDPTopics refined", lambda: kfree.HDPTopics(refine="collapsed", random_state=0).fit(C)
+    yield "HDPTopics paper", lambda: kfree.HDPTopics(mix=0.0, search="paper", random_state=0).fit(C)
     yield "HDPTopics n_topics", lambda: kfree.HDPTopics(n_topics=5, random_state=0).fit(C)
     yield "HDPTopics mix 0", lambda: kfree.HDPTopics(mix=0.0, random_state=0).fit(C)
     yield (
@@ -225,21 +199,23 @@ def real(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def digest(value: Any) -> dict[str, str]:
-    """What an answer is, and a hash of its bits."""
-    if isinstance(value, float | int) or value is None:
-        return {"value": repr(value)}
-    found = {}
-    for name in ATTRIBUTES if hasattr(value, "get_params") else ("n_clusters", "window", "inertia", "objective"):
-        try:
-            part = getattr(value, name)
-        except AttributeError:
-            continue
-        if sp.issparse(part):
-            part = part.toarray()
-        array = np.ascontiguousarray(np.asarray(part, dtype=float) if part is not None else np.array(np.nan))
-        brief = repr(float(array)) if array.ndim == 0 else f"{array.shape} sum {array.sum()!r}"
-        found[name] = f"{brief} {hashlib.sha256(array.tobytes()).hexdigest()[:12]}"
-    return found
+    """What an answer is, and a hash of its bits: all public attributes of an estimator, all fields of a record."""
+    if hasattr(value, "get_params"):
+        parts = {name: part for name, part in vars(value).items() if name.endswith("_") and not name.startswith("_")}
+    else:
+        parts = value._asdict() if hasattr(value, "_asdict") else {"value": value}
+    return {name: _brief(part) for name, part in sorted(parts.items()) if name not in NOT_ANSWERS}
+
+
+def _brief(part: Any) -> str:
+    if sp.issparse(part):
+        part = part.toarray()
+    if isinstance(part, np.ndarray) and part.dtype != object:
+        bits = hashlib.sha256(np.ascontiguousarray(part).tobytes()).hexdigest()[:12]
+        return f"{part.dtype} {part.shape} sum {part.sum() if part.dtype.kind in 'fiub' else ''!r} {bits}"
+    if isinstance(part, tuple | list) and not hasattr(part, "_asdict"):
+        return "[" + ", ".join(map(_brief, part)) + "]"
+    return "; ".join(f"{k} {_brief(v)}" for k, v in part._asdict().items()) if hasattr(part, "_asdict") else repr(part)
 
 
 def panel(folder: Path | None, only: str) -> dict[str, dict[str, str]]:
@@ -253,10 +229,7 @@ def panel(folder: Path | None, only: str) -> dict[str, dict[str, str]]:
             start = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                try:
-                    answers[name] = digest(fit())
-                except (ValueError, TypeError) as error:
-                    answers[name] = {"error": str(error)}
+                answers[name] = digest(fit())
             print(f"{time.perf_counter() - start:7.2f} s  {name}", file=sys.stderr, flush=True)
     return answers
 
@@ -274,12 +247,13 @@ def main() -> int:
         chosen.file.write_text(json.dumps(answers, indent=1))
         return 0
     before = json.loads(chosen.file.read_text())
-    different = [name for name in answers if before.get(name) != answers[name]]
+    before = {name: old for name, old in before.items() if chosen.only in name}
+    different = [name for name in {**before, **answers} if before.get(name) != answers.get(name)]
     for name in different:
-        old = before.get(name, {})
-        for key in sorted(set(old) | set(answers[name])):
-            if old.get(key) != answers[name].get(key):
-                print(f"{name}: {key}\n    before {old.get(key)}\n    after  {answers[name].get(key)}")
+        old, new = before.get(name, {}), answers.get(name, {})
+        for key in sorted(set(old) | set(new)):
+            if old.get(key) != new.get(key):
+                print(f"{name}: {key}\n    before {old.get(key)}\n    after  {new.get(key)}")
     print(f"{len(answers)} fits, {len(different)} differ")
     return int(bool(different))
 

@@ -1,6 +1,7 @@
 """Ctrl-C at any moment of a fit leaves a model that fits together and can be used."""
 
 import sys
+from contextlib import nullcontext
 from copy import deepcopy
 
 import numpy as np
@@ -20,6 +21,8 @@ from kfree import (
     lam_for_n_components,
     lam_path,
 )
+from kfree.inference.clusters import batch
+from kfree.models import clusters as models_clusters
 from support.interrupts import check_lines, check_signals, sigint_after
 from support.small_corpora import planted
 
@@ -86,6 +89,37 @@ def test_a_signal_at_any_time_leaves_clusters(name):
 def test_an_interrupt_at_any_line_leaves_clusters(name):
     model, _, X = CLUSTERS[name]
     assert check_lines(lambda: clone(model).fit(X), lambda model: check_clusters(model, X)) > 10
+
+
+@pytest.mark.parametrize("place", ["apply_moves", "assign", "merge_halves"])
+@pytest.mark.parametrize("n", [3000, 12_000])  # all rows at once, and on samples
+def test_what_was_grown_before_an_interrupt_is_kept(place, n, monkeypatch):
+    X = clouds(n, 4, 20, 6.0)
+    whole = DPMeans(40.0).fit(X).n_clusters_
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batch, place, interrupted)
+    with pytest.warns(match="interrupted") if place != "merge_halves" or n > 3000 else nullcontext():
+        model = DPMeans(40.0).fit(X)
+    assert model.n_clusters_ > 0.6 * whole
+    check_clusters(model, X)
+
+
+def test_a_second_fit_that_is_interrupted_leaves_the_first(monkeypatch):
+    X, fits, original = clouds(300, 2, 6), [], models_clusters.fit
+
+    def interrupted(*args):
+        fits.append(original(*args))
+        if len(fits) == 2:
+            raise KeyboardInterrupt
+        return fits[-1]
+
+    monkeypatch.setattr(models_clusters, "fit", interrupted)
+    with pytest.warns(match="interrupted"):
+        model = DPMeans(2.0, init="k-means++", n_init=3, random_state=0).fit(X)
+    assert_array_equal(model.labels_, fits[0].labels)
 
 
 def test_a_signal_in_a_batch_of_a_stream_leaves_clusters():

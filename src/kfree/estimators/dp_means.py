@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters
 from kfree.estimators._sklearn import check_table
-from kfree.inference.clusters.fit import ALGORITHMS, Fitted
+from kfree.inference.clusters.fit import ALGORITHMS, FREE_OF_ORDER, Fitted
 from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget
 from kfree.models.checks import check_choice, check_flag, check_number
@@ -333,7 +333,7 @@ class DPMeans(HardClusters):
                 raise ValueError(
                     f"warm_start=True cannot go on from the centres of the last fit: {error} Set warm_start=False."
                 ) from None
-        return problem.goal(wish, self.lam, given, budget)
+        return problem.aim(wish, self.lam, given, budget)
 
     def _wish(self, problem: Problem) -> dict[str, Any]:
         """Fields of the goal: what the parameters say, lam and the start apart."""
@@ -342,9 +342,9 @@ class DPMeans(HardClusters):
         elif isinstance(self.lam, str):  # a price, which only a search with splits can follow
             search = Search.FULL
         else:
-            search = Search.CLEAR if self.algorithm == "batch" else Search.POINTS
+            search = Search.CLEAR
         order = problem.check_order(self.order)
-        if self.algorithm in ("batch", "delayed"):
+        if self.algorithm in FREE_OF_ORDER:
             order = Order.CONTENT  # the row moves of a stronger search must not bring back the order of the rows
         return {**self._limits(), "algorithm": self.algorithm, "search": search, "order": order}
 

@@ -33,7 +33,11 @@ def one_of_each(hashes: Array) -> Array:
 
 def uniform(ticket: Array, stream: int | Array) -> Array:
     """Numbers in (0, 1) that depend on ticket and stream only."""
-    bits = mix(ticket + mix(np.atleast_1d(stream).astype(np.uint64) * GOLDEN + GOLDEN))
+    return as_uniform(mix(ticket + mix(np.atleast_1d(stream).astype(np.uint64) * GOLDEN + GOLDEN)))
+
+
+def as_uniform(bits: Array) -> Array:
+    """Random bits, uint64, as numbers in (0, 1)."""
     return (bits >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
 
 

@@ -20,7 +20,7 @@ class Search(Enum):
     """Which moves are made besides those of single rows to their nearest centres."""
 
     POINTS = "points"  # none, as in the papers
-    CLEAR = "clear"  # clear splits and paying merges, on the samples that "batch" starts from
+    CLEAR = "clear"  # clear splits and paying merges where "batch" looks for a start: on samples, or all of a few rows
     POLISH = "polish"  # after the fit: rows one at a time with the centres following, and merges
     FULL = "full"  # and splits
 

@@ -8,7 +8,8 @@ from kfree.families import Array
 def compact(used: Array) -> Array:
     """For each old number its new one, int32, when only the used ones (bool mask) stay, in their order.
 
-    Numbers that are not used become 0: what still has them are rows without weight, until the next assignment.
+    Numbers that are not used become 0; in a partition only rows without weight still have them, until the next
+    assignment.
     """
     new = np.zeros(used.size, np.int32)
     new[used] = np.arange(np.count_nonzero(used))

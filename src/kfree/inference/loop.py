@@ -26,7 +26,7 @@ class Info(NamedTuple):
 
     objective: float  # penalised objective after the pass
     scale: float  # magnitude of the sums it is a difference of: what its rounding scales with
-    changed: float  # share of the weight that changed label
+    changed: float  # what must be at most ``tol`` for a run to end: mostly the share of the weight that changed label
     opened: int  # clusters opened (or other moves made)
     n_clusters: int
     earlier: "tuple[Info, ...]" = ()  # passes made in the same step before this one
@@ -113,7 +113,7 @@ def run(
     guard: float | None = np.inf,
     always: int = 0,
 ) -> Outcome:
-    """Repeat ``step`` until a pass opens nothing and at most ``tol`` of the weight changes label.
+    """Repeat ``step`` until a pass opens nothing and changes at most ``tol`` (see ``Info``).
 
     ``guard`` is the objective the first pass must not exceed; None where it may rise. ``always``: see ``repeat``.
     """
@@ -130,7 +130,9 @@ def run(
             last = one.objective
             budget.tell(phase, count, one)
         trace.extend(one.objective for one in passes)
-        after = _Made(state, now.made + len(passes), info.opened == 0 and info.changed <= tol)
+        # a pass at the end of which the time is up may have been cut short, and tells nothing of the rest
+        converged = bool(info.opened == 0 and info.changed <= tol) and not budget.spent
+        after = _Made(state, now.made + len(passes), converged)
         return after, after.converged or after.made >= max_iter
 
     last_complete, _ = repeat(one_step, _Made(state, 0, False), budget, most=max_iter, always=always)

@@ -1,7 +1,8 @@
 """Loops over rows: arrays in, arrays out. They know no family.
 
 ``compiled`` holds the fast ones (numba, no GIL, kept on disk by ``compiled/cache.py``), ``reference`` their obviously
-right numpy twins with the same names and arguments. ``KFREE_KERNELS=reference`` runs everything without numba.
+right numpy twins with the same names and arguments. ``KFREE_KERNELS=reference`` runs everything without numba, and so
+does ``NUMBA_DISABLE_JIT=1``, under which there is nothing compiled.
 The choice is made when a kernel is first used, so that importing kfree does not import numba.
 """
 
@@ -10,13 +11,16 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
+from kfree.kernels import files  # noqa: F401 - first of all: it notes the files before any other is read
+
 CHOICES = ("compiled", "reference")
 
 
 @cache
 def kernels() -> ModuleType:
     """The module that holds the kernels in force."""
-    choice = os.environ.get("KFREE_KERNELS", "compiled")
+    plain = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+    choice = os.environ.get("KFREE_KERNELS", "reference" if plain else "compiled")
     if choice not in CHOICES:
         raise ValueError(f"KFREE_KERNELS={choice!r} is not known. Set it to 'compiled' or 'reference'.")
     return import_module(f"kfree.kernels.{choice}")

@@ -254,10 +254,9 @@ def summarise(X: Any, weight: Array, mean: Array) -> Summary:
     def covariance() -> Array:
         w = weight if weight.size else np.ones(X.shape[0])
         total = np.zeros((X.shape[1], X.shape[1]))
-        for start in range(0, X.shape[0], 65536):
-            part = X[start : start + 65536]
+        for span, part in _in_blocks(X):
             gap = (part.toarray() if sp.issparse(part) else np.asarray(part, dtype=np.float64)) - mean
-            total += (gap * w[start : start + 65536, None]).T @ gap
+            total += (gap * w[span, None]).T @ gap
         return total / w.sum()
 
     return Summary(mean, largest, covariance)

@@ -1,4 +1,4 @@
-"""Between an estimator and the inference below it: a problem to be solved, and a model to be asked."""
+"""Clusters: rows bound to a divergence, what is to be found in them, and centres that can be asked about rows."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from kfree.inference.clusters.seeds import farthest_first
 from kfree.inference.clusters.stream import Known, absorb
 from kfree.inference.clusters.table import Table, make_memory, make_table
 from kfree.inference.goal import Goal, Order, Start
-from kfree.inference.loop import Budget, attempt
+from kfree.inference.loop import Budget, attempt, repeat
 from kfree.models.checks import (
     WEIGHTINGS,
     Prepared,
@@ -54,16 +54,19 @@ class Problem(NamedTuple):
             raise ValueError(f"smoothing must be finite, got {smoothing!r}.")
         family = check_family(divergence, X)
         weight = check_weight(sample_weight, X.shape[0])
-        if type(family).adapt is not Family.adapt:
-            family = family.adapt(summarise(X, weight, weighted_mean(X, weight, row_scale(X, family)[0])))
         check_domain(X, family)
+        if type(family).adapt is not Family.adapt:
+            domain = family.lower, family.upper
+            family = family.adapt(summarise(X, weight, weighted_mean(X, weight, row_scale(X, family)[0])))
+            if (family.lower, family.upper) != domain:  # rows without weight may lie outside of what the others gave
+                check_domain(X, family)
         prepared = make_rows(X, family, weight, None, weighting=weighting)
         geometry = make_geometry(prepared, smoothing, smoothing_mean)
         table = make_table(prepared.rows, geometry, prepared.once)
         check_reach(table, family)
         return cls(table, family, prepared.shift, prepared.unit)
 
-    def goal(self, wish: dict[str, Any], lam: Any, init: Any, budget: Budget) -> "Aim":
+    def aim(self, wish: dict[str, Any], lam: Any, init: Any, budget: Budget) -> "Aim":
         """What to fit: the user's wish (fields of a goal) with ``lam`` and ``init`` resolved."""
         start = Start.MEAN if isinstance(init, str) and init == "auto" else init
         start = Start(start) if isinstance(start, str) else start
@@ -121,12 +124,15 @@ class Problem(NamedTuple):
 
 def best_of_seeds(fit: Callable[[np.random.Generator], Any], seeds: Iterable[int], budget: Budget) -> Any:
     """The fit with the least objective, one for each seed, as many as the budget allows; the first of equal ones."""
-    best = None
-    for seed in seeds:
-        if best is not None and budget.spent:
-            break
-        found = fit(np.random.default_rng(seed))
-        best = found if best is None or found.objective < best.objective else best
+    left = list(seeds)
+
+    def one_more(best: Any) -> tuple[Any, bool]:
+        found = fit(np.random.default_rng(left.pop(0)))
+        return found if best is None or found.objective < best.objective else best, not left
+
+    best, _ = repeat(one_more, None, budget, always=1)
+    if best is None:  # interrupted before there was anything
+        raise KeyboardInterrupt
     return best
 
 

@@ -1,4 +1,4 @@
-"""Between the estimators of binary features and the inference below: rows ready for a fit, and features to be asked."""
+"""Binary features: rows ready for a fit, and fitted features that can be asked."""
 
 from typing import Any, NamedTuple
 

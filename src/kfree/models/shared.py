@@ -1,4 +1,4 @@
-"""Between HDPMeans and the inference below it: a model of shared clusters that can be asked about rows of groups."""
+"""Clusters shared by groups: what is to be found, and a model that can be asked about rows of groups."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ class SharedAim(NamedTuple):
         """The user's wish (fields of a goal) with prices (local, global; None: from the data) and ``init`` resolved."""
         local, top = lams
         if local is not None and top is not None:
-            return cls(_with(problem.goal(wish, local + top, init, budget), Lams(local, top)))
+            return cls(_with(problem.aim(wish, local + top, init, budget), Lams(local, top)))
         found = attempt(lambda: choose_lams(problem.table, groups, (local, top), budget), lambda: None, budget)
         if found is None:
             reach = problem.any_lam()
@@ -47,7 +47,7 @@ class SharedAim(NamedTuple):
             return cls(Aim(Goal(instead.top, instead.local, **wish), None))
         own = isinstance(init, str) and init == "auto" and found.pooled.mean.shape[0] <= wish["max_clusters"]
         given = found.pooled.mean + problem.shift if own else init
-        aim = _with(problem.goal(wish, found.lams.both, given, budget), found.lams)._replace(found=found.pooled)
+        aim = _with(problem.aim(wish, found.lams.both, given, budget), found.lams)._replace(found=found.pooled)
         return cls(aim._replace(goal=aim.goal._replace(paired=own)), found.labels if own else None)
 
     @property

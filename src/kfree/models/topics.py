@@ -1,4 +1,4 @@
-"""Between HDPTopics and the inference below it: checked counts, penalties in numbers, questions to fitted topics."""
+"""Topics: checked counts, penalties in numbers, and fitted topics that can be asked."""
 
 from typing import Any, NamedTuple
 

@@ -59,15 +59,21 @@ class Stage(NamedTuple):
 
 def fit_batch(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
     """Look for a start on samples, if that is wanted, then fit all rows; the outcome's state is a Clustering."""
-    level = None
+    start = Sampled(centres)
     if goal.samples:
-        centres, level = start_on_samples(table, centres, goal, budget)
-    memory = make_memory(table.n)  # only now: samples need the room
-    if level is not None:
-        centres = _extremes(table, level, centres, memory, goal, budget)
-    elif goal.samples and goal.search is Search.CLEAR:
-        return _grow_and_move(table, Clustering(centres, memory), goal, budget)
-    return grow(table, centres, memory, goal, budget, Phase("all rows"))
+        start = attempt(lambda: start_on_samples(table, centres, goal, budget), lambda: start, budget)
+
+    def descend() -> Outcome:
+        memory = make_memory(table.n)  # only now: samples need the room
+        if start.level is None and goal.samples and goal.search is Search.CLEAR:
+            return _grow_and_move(table, Clustering(start.centres, memory), goal, budget)
+        covering = start.centres
+        if start.level is not None:
+            covering = _extremes(table, start.level, start.centres, memory, goal, budget)
+        return grow(table, covering, memory, goal, budget, Phase("all rows"))
+
+    nothing = Outcome(Clustering(start.centres, make_memory(0)), [], False)
+    return attempt(descend, lambda: nothing, budget)
 
 
 def fit_delayed(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
@@ -75,17 +81,30 @@ def fit_delayed(table: Table, centres: Centres, goal: Goal, budget: Budget, rng:
     return grow(table, centres, make_memory(table.n), goal, budget, Phase("all rows"), delayed=True)
 
 
-def start_on_samples(table: Table, centres: Centres, goal: Goal, budget: Budget) -> tuple[Centres, Level | None]:
-    """Centres found on samples of growing size, and the last sample (None if the table is too small for one)."""
+class Sampled(NamedTuple):
+    """What samples of growing size have come to."""
+
+    centres: Centres
+    level: Level | None = None  # the last sample; None if the table is too small for one
+    settled: Settled | None = None
+    n_samples: int = 0  # that were looked at
+
+
+def start_on_samples(table: Table, centres: Centres, goal: Goal, budget: Budget) -> Sampled:
+    """Centres found on samples of growing size."""
+    start = Sampled(centres)
     if goal.search is not Search.CLEAR and not _any_beyond(table, centres, goal.lam):
-        return centres, None  # without moves one cluster stays one where no row is beyond lam
-    level, settled = None, None
-    for level in levels(table):
-        stage = Stage(f"sample of {level.rows.size}", CLUSTERS.sample_tol, gaps=True, settled=settled)
-        centres, settled = _fit_sample(level.of(table), centres, goal, budget, stage)
-        if budget.spent or settled.still:  # what a larger sample would only confirm, all rows do
-            break
-    return centres, level
+        return start  # without moves one cluster stays one where no row is beyond lam
+    samples = list(levels(table))
+
+    def next_sample(last: Sampled) -> tuple[Sampled, bool]:
+        level = samples[last.n_samples]
+        stage = Stage(f"sample of {level.rows.size}", CLUSTERS.sample_tol, gaps=True, settled=last.settled)
+        centres, settled = _fit_sample(level.of(table), last.centres, goal, budget, stage)
+        # what a larger sample would only confirm, all rows do
+        return Sampled(centres, level, settled, last.n_samples + 1), settled.still
+
+    return repeat(next_sample, start, budget, most=len(samples), always=1)[0]
 
 
 def _any_beyond(table: Table, centres: Centres, lam: float) -> bool:
@@ -167,6 +186,9 @@ def _fit_sample(sample: Table, centres: Centres, goal: Goal, budget: Budget, sta
             state = state._replace(still=False, settled=None)
         if not moves or state.joined or budget.spent or (state.settled and state.settled.still):
             return state, True
+        return attempt(lambda: move(state), lambda: (state, True), budget)
+
+    def move(state: Round) -> tuple[Round, bool]:
         assign(sample, state.centres, memory, goal.lam)
         if state.settled and state.still:
             whole = fingerprints(sample, memory.labels, K)[state.settled.whole]
@@ -197,9 +219,14 @@ def _grow_and_move(table: Table, start: Clustering, goal: Goal, budget: Budget) 
     """The whole table is the sample: moves are part of the fit, and traced."""
     tried, memory = nothing_tried(table.n), start.memory
 
-    def move(centres: Centres) -> tuple[Centres, int]:
-        moved = apply_moves(table, centres, memory, goal, SplitRule.CLEAR, tried)
-        return moved if moved[1] else split_at_gaps(table, moved[0], memory, goal, tried)
+    def move(grown: Outcome) -> tuple[Outcome, bool]:
+        sums = assign(table, grown.state.centres, memory, goal.lam)
+        centres, moved = apply_moves(table, grown.state.centres, memory, goal, SplitRule.CLEAR, tried)
+        if not moved:
+            centres, moved = split_at_gaps(table, centres, memory, goal, tried)
+        if not moved:
+            return grown._replace(state=grown.state._replace(sums=sums, moved=False)), True
+        return Outcome(Clustering(centres, memory), grown.trace, False), False
 
     def one_round(last: Outcome) -> tuple[Outcome, bool]:
         rest = goal._replace(max_iter=goal.max_iter - len(last.trace))
@@ -207,12 +234,7 @@ def _grow_and_move(table: Table, start: Clustering, goal: Goal, budget: Budget) 
         grown = grown._replace(trace=[*last.trace, *grown.trace])
         if budget.spent or len(grown.trace) >= goal.max_iter:
             return grown, True
-        sums = assign(table, grown.state.centres, memory, goal.lam)
-        grown = grown._replace(state=grown.state._replace(sums=sums, moved=False))
-        centres, moved = attempt(lambda: move(grown.state.centres), lambda: (grown.state.centres, 0), budget)
-        if not moved:
-            return grown, True
-        return Outcome(Clustering(centres, memory), grown.trace, False), False
+        return attempt(lambda: move(grown), lambda: (grown._replace(converged=False), True), budget)
 
     first = Outcome(start, [], False)
     return repeat(one_round, first, budget, most=CLUSTERS.rounds, always=1)[0]

@@ -42,7 +42,7 @@ class ClusterNumbers(NamedTuple):
     sample_growth: int = 5
     #: Times the rows of a sample that a table must have. Set: spec/batch.md, section 2 (stop).
     sample_margin: int = 2
-    #: How many times larger than the one before a last sample must be that the table ends. Set: benchmarks overlap.
+    #: The largest sample a table allows is looked at if it is so many times the one before. Set: benchmarks overlap.
     sample_worth_while: int = 3
     #: Share of the weight that may still change label on a sample. Set: benchmarks overlap.
     sample_tol: float = 0.003
@@ -54,9 +54,9 @@ class ClusterNumbers(NamedTuple):
     rows_per_cluster: int = 10
     #: Distinct rows of a sample up to which gaps inside clusters are looked for. Set: benchmarks overlap.
     gaps_up_to: int = 10_000
-    #: Share of lam that they may lie short of it. Set: spec/batch.md, section 2.
+    #: Share of lam that rows may lie short of it to join the last sample as extremes. Set: spec/batch.md, section 2.
     extremes_from: float = 0.1
-    #: They may be one in so many of the sample's rows. Set: spec/batch.md, section 2.
+    #: Extremes may be one in so many of the rows of the last sample. Set: spec/batch.md, section 2.
     extremes_share: int = 4
 
     # merges
@@ -102,7 +102,7 @@ class ClusterNumbers(NamedTuple):
     trial_entries: int = 200_000
 
     # gaps inside clusters
-    #: Parts whose valleys are looked for at a time. Set: by hand, time.
+    #: Parts whose valleys are looked for at a time; halvings go on until there could be as many. Set: by hand, time.
     gap_parts: int = 256
     #: Times lam that a halving must gain for its halves to be halved: each rarely gains half of it. Set: by hand.
     gap_gain: float = 2.0
@@ -112,7 +112,8 @@ class ClusterNumbers(NamedTuple):
     gap_passes: int = 3
 
     # rows that move one at a time
-    #: A row leaves its cluster only for a gain above this share of what is at stake. Set: rounding of float64.
+    #: A row leaves its cluster, and a cluster is split, only for a gain above this share of what is at stake.
+    #: Set: rounding of float64.
     least_gain: float = 1e-10
     #: Share of a part that may be left of a sum without it by rounding. Set: rounding of float64.
     nothing_left: float = 1e-12

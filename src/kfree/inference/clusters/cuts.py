@@ -15,7 +15,7 @@ from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.table import Memory, Table
-from kfree.inference.content import dither, one_of_each
+from kfree.inference.content import as_uniform, dither, one_of_each
 from kfree.inference.dip import FEWEST, p_values
 from kfree.inference.labels import compact
 from kfree.kernels import kernels
@@ -32,11 +32,6 @@ class SplitRule(Enum):
     CLEAR = "clear"  # those that rows which did not choose them call clear
     PAYING = "paying"  # any that pays, chosen and judged by all rows
     NONE = "none"
-
-
-def _uniform(hashes: Array, trial: int) -> Array:
-    """Uniform numbers in (0, 1) that depend on row content and trial only."""
-    return (mix(hashes + np.uint64(trial + 1)) >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
 
 
 class Halves(NamedTuple):
@@ -226,7 +221,7 @@ def _seed(
 ) -> tuple[Array, Array]:
     """Two seeds in every cluster by races weighted with the divergence: from the centre, then from the first."""
     hashes = table.hashes[fits[: fits.size // len(trials)]]
-    time = -np.log(np.concatenate([_uniform(hashes, trial) for trial in trials]))
+    time = -np.log(np.concatenate([as_uniform(mix(hashes + np.uint64(trial + 1))) for trial in trials]))
     first = _winners(table, fits, labels, cost / time, K * len(trials))
     usable = first >= 0
     a = table.singletons(np.where(usable, first, 0))

@@ -23,6 +23,9 @@ from kfree.inference.loop import Budget, Outcome, attempt, repeat
 #: Ways to fit all rows: ``algorithm(table, centres, goal, budget, rng)`` gives an Outcome whose state is a Clustering.
 ALGORITHMS = {"batch": fit_batch, "serial": fit_serial, "delayed": fit_delayed, "collapsed": fit_collapsed}
 
+#: Those whose result does not depend on the order of the rows.
+FREE_OF_ORDER = {"batch", "delayed"}
+
 
 class Fitted(NamedTuple):
     """A finished fit, clusters in canonical order."""
@@ -110,7 +113,7 @@ def _find(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.ra
         lambda: Outcome(Clustering(start, make_memory(0)), [], False),
         budget,
     )
-    return attempt(lambda: search(found), lambda: found, budget)
+    return attempt(lambda: search(found), lambda: found._replace(converged=False), budget)
 
 
 def _search(table: Table, outcome: Outcome, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:

@@ -16,7 +16,7 @@ from kfree.inference.clusters.grow import Clustering, Phase, grow
 from kfree.inference.clusters.moves import apply_moves
 from kfree.inference.clusters.table import Memory, Table
 from kfree.inference.goal import Goal, Order, Search
-from kfree.inference.loop import Budget, Outcome, repeat
+from kfree.inference.loop import Budget, Outcome, attempt, repeat
 
 
 def keep_in_bounds(search: Callable[[Goal], Outcome], found: int, goal: Goal, budget: Budget) -> Outcome:
@@ -42,14 +42,17 @@ def improve(table: Table, outcome: Outcome, goal: Goal, budget: Budget, rng: np.
 
     def one_round(last: Outcome) -> tuple[Outcome, bool]:
         before, moved = _one_by_one(table, last.state, goal, budget, rng)
+        if budget.interrupted:  # labels may be of a sweep that was not complete
+            return Outcome(Clustering(before.centres, memory), last.trace, False), True
         centres, whole = apply_moves(table, before.centres, memory, goal, rule)
         descent = goal._replace(max_iter=max(1, goal.max_iter - len(last.trace)))
         guard = last.trace[-1] if last.trace else np.inf
         settled = grow(table, centres, memory, descent, budget, Phase("search", guard))
         trace = [*last.trace, *settled.trace]
+        if not budget.spent:
+            attempt(lambda: assign(table, settled.state.centres, memory, goal.lam), lambda: None, budget)
         if budget.spent:
             return Outcome(settled.state, trace, False), True
-        assign(table, settled.state.centres, memory, goal.lam)
         done = not moved and not whole
         late = len(trace) >= goal.max_iter and not done
         return Outcome(Clustering(settled.state.centres, memory), trace, settled.converged and not late), done or late

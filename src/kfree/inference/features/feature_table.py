@@ -28,9 +28,11 @@ class FeatureTable:
         self.total = float(self.weight @ self.square)
         self.mass = float(self.weight.sum())
         mean = self.mean
-        about = (self._squares(span, mean) @ self.weight[span] for span in self.spans) if not self.sparse else ()
         # what is left about the mean; of sparse rows by subtraction
-        self.spread = float(sum(about)) if about else max(self.total - self.mass * float(mean @ mean), 0.0)
+        if self.sparse:
+            self.spread = max(self.total - self.mass * float(mean @ mean), 0.0)
+        else:
+            self.spread = float(sum(self._squares(span, mean) @ self.weight[span] for span in self.spans))
         # rows that whole runs are compiled for (read-only ones are another type to the compiler)
         self.plain = bool(
             not intercept

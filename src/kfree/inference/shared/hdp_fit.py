@@ -16,7 +16,11 @@ def fit_shared(table: Table, groups: Groups, state: SharedState, goal: Goal, bud
     nothing = Outcome(state, [], False)
     outcome = attempt(lambda: run_passes(table, groups, state, memory, goal, budget), lambda: nothing, budget)
     if goal.search is Search.FULL and not budget.interrupted:
-        outcome = attempt(lambda: _search(table, groups, outcome, memory, goal, budget), lambda: outcome, budget)
+        outcome = attempt(
+            lambda: _search(table, groups, outcome, memory, goal, budget),
+            lambda: outcome._replace(converged=False),
+            budget,
+        )
 
     def from_scratch() -> SharedFit:  # what is remembered of the rows may be half of one pass and half of another
         return close(table, groups, make_memory(table.n), goal, outcome)

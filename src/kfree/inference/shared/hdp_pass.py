@@ -168,13 +168,18 @@ def _second_part(
 def run_passes(
     table: Table, groups: Groups, state: SharedState, memory: Memory, goal: Goal, budget: Budget, guard: float = np.inf
 ) -> Outcome:
-    """Passes until one changes nothing; the outcome's state is a SharedState."""
+    """Passes until one changes nothing; the outcome's state is a SharedState.
+
+    With a ``guard``, the objective before the moves that led here, one pass is made even if the time is up: it shows
+    what they are worth.
+    """
 
     def step(state: SharedState) -> tuple[SharedState, Info]:
         after, info, _ = three_part_pass(table, groups, state, memory, goal, budget)
         return after, info
 
-    return run(step, state, budget, phase="all rows", tol=goal.tol, max_iter=goal.max_iter, guard=guard)
+    always, limit = int(guard < np.inf and not budget.interrupted), goal.max_iter
+    return run(step, state, budget, phase="all rows", tol=goal.tol, max_iter=limit, guard=guard, always=always)
 
 
 def close(table: Table, groups: Groups, memory: Memory, goal: Goal, outcome: Outcome) -> SharedFit:

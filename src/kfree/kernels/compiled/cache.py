@@ -30,10 +30,11 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 
-_SOURCE = Path(__file__).parents[1]
+from kfree.kernels import files
+
 _NAME = "kfree-kernels"
 # Folders made of other files are removed if not used for so many seconds, or if there are so many newer ones.
-_OLD, _MANY = 30 * 86400, 10
+_OLD, _MANY = 30 * 86400, 50
 # Settings of numba that change what it makes of a kernel.
 _SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 _CHECKSUM = hashlib.sha256().digest_size
@@ -44,7 +45,7 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         kernel: Any = numba.njit(**options)(function)
-        place = folder() if cache else None
+        place = folder() if cache and _as_at_start(function.__module__) else None
         # NUMBA_DISABLE_JIT leaves functions as they are; what a closure holds is not part of any name
         compiles = isinstance(kernel, Dispatcher) and function.__closure__ is None
         if place is not None and compiles:
@@ -89,8 +90,8 @@ class KernelCache(NullCache):
         if data.library.has_dynamic_globals or data.lifted:
             return
         try:
-            if fingerprint() != self._place.name:  # files were replaced after this process had begun to read them
-                return
+            if files.snapshot() != files.AT_START or fingerprint() != self._place.name:
+                return  # files were replaced after this process had begun to read them
             content = serialize.dumps((sig, data._reduce()))
             _write(self._path(sig, data.codegen), hashlib.sha256(content).digest() + content)
         except Exception:
@@ -109,20 +110,23 @@ def _write(path: Path, content: bytes) -> None:
 
 def fingerprint() -> str:
     """A name for all that the machine code depends on; empty if the files cannot be read (as in an archive)."""
-    digest, files = hashlib.sha256(), 0
-    for root, folders, names in os.walk(_SOURCE):
-        folders[:] = sorted(set(folders) - {"__pycache__"})
-        for name in sorted(name for name in names if name.endswith((".py", ".pyc")) and name[0] != "."):
-            path = os.path.join(root, name)
-            with open(path, "rb") as file:
-                content = file.read()
-            digest.update(f"{os.path.relpath(path, _SOURCE)} {len(content)} ".encode() + content)
-            files += 1
+    digest, count = hashlib.sha256(), 0
+    for path in files.code_files():
+        with open(path, "rb") as file:
+            content = file.read()
+        digest.update(os.fsencode(os.path.relpath(path, files.SOURCE)) + f" {len(content)} ".encode() + content)
+        count += 1
     version = sys.modules["kfree"].__version__
     settings = [(name, getattr(numba.config, name, None)) for name in _SETTINGS]
     versions = (version, sys.version, numba.__version__, llvmlite.__version__, np.__version__)
     digest.update(repr((versions, settings)).encode())
-    return f"{version}-{digest.hexdigest()[:16]}" if files else ""
+    return f"{version}-{digest.hexdigest()[:16]}" if count else ""
+
+
+@cache
+def _as_at_start(module: str) -> bool:
+    """Whether the files are those that this process began with, when a module of kernels is read."""
+    return files.snapshot() == files.AT_START
 
 
 @cache
@@ -132,7 +136,14 @@ def folder() -> Path | None:
         name = fingerprint()
     except OSError:
         name = ""
-    for parent in _parents() if name else ():
+    if not name:
+        warnings.warn(
+            "The files of the kernels cannot be read (an archive, or a broken link), so every process compiles what it "
+            "uses anew. Install kfree as a folder.",
+            stacklevel=2,
+        )
+        return None
+    for parent in _parents():
         if _writable(parent / name):
             _remove_old(parent, name)
             return parent / name
@@ -149,7 +160,7 @@ def _parents() -> Iterator[Path]:
     chosen = getattr(numba.config, "CACHE_DIR", "")
     if chosen:
         yield Path(os.path.abspath(chosen)) / _NAME
-    yield _SOURCE / "__pycache__" / _NAME
+    yield Path(files.SOURCE) / "__pycache__" / _NAME
     yield from (Path(path) / _NAME for path in _user_caches() if os.path.isabs(path))
     temporary = _temporary()
     if temporary is not None:
