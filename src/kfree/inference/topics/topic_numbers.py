@@ -33,8 +33,6 @@ class TopicNumbers(NamedTuple):
     seed_share: float = 0.05
     #: Documents drawn for each seed, of which the best is taken. Set: spec/topics.md, section 6.
     seed_draws: int = 6
-    #: (speed) Candidates that the kernel takes at a time, at least ``seed_draws``. Set: the kernels' vectors.
-    seed_columns: int = 8
     #: Tokens of a seed topic, in pseudo-tokens of a topic, at least: smoothing hardly moves it. Set: by hand.
     seed_mass: float = 100.0
     #: Tokens added to every word of the corpus, so that none has probability 0. Set: spec/topics.md, section 3.

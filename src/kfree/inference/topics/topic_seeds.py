@@ -22,6 +22,10 @@ class SeedsSoFar(NamedTuple):
     reach: Array  # (D,) the same, but as long as there is none from the mean of the corpus
 
 
+# Candidates that the kernel takes at a time: the width of its tables, which it does not check.
+_COLUMNS = 8
+
+
 def usual_number(documents: Documents) -> int:
     """How many topics to start from: more than there will be."""
     most = max(TOPICS.start_least, int(documents.weights.sum()) // TOPICS.start_documents)
@@ -108,7 +112,7 @@ def _from_known(documents: Documents, known: Array) -> Array:
 def _gains(documents: Documents, candidates: Array, mean: Array) -> Array:
     """sum_w n_jw log(seed_w / ((1 - share) mean_w)) for every document and candidate, (C, D)."""
     (data, indices, indptr), share = documents.cells, TOPICS.seed_share
-    values, gain = (np.zeros((n, TOPICS.seed_columns), np.float32) for n in (documents.p, documents.n))
+    values, gain = (np.zeros((n, _COLUMNS), np.float32) for n in (documents.p, documents.n))
     for c, j in enumerate(candidates):
         part = slice(indptr[j], indptr[j + 1])
         words, x = indices[part], data[part] / documents.length[j]
