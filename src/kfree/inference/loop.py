@@ -123,20 +123,22 @@ def run(
     def one_step(now: _Made) -> tuple[_Made, bool]:
         nonlocal last
         state, info = step(now.state)
-        passes = (*info.earlier, info)
-        for count, one in enumerate(passes, now.made + 1):
-            if guard is not None and not one.anew:
-                check_fall(last, one.objective, one.scale, f"in pass {count} of {phase}")
+        made = now.made
+        for one in (*info.earlier, info):
+            made += 1
+            if guard is not None and not one.anew and not one.objective <= last:
+                check_fall(last, one.objective, one.scale, f"in pass {made} of {phase}")
             last = one.objective
-            budget.tell(phase, count, one)
-        trace.extend(one.objective for one in passes)
+            budget.tell(phase, made, one)
+            trace.append(one.objective)
         # a pass at the end of which the time is up may have been cut short, and tells nothing of the rest
         converged = bool(info.opened == 0 and info.changed <= tol) and not budget.spent
-        after = _Made(state, now.made + len(passes), converged)
+        after = _Made(state, made, converged)
         return after, after.converged or after.made >= max_iter
 
     last_complete, _ = repeat(one_step, _Made(state, 0, False), budget, most=max_iter, always=always)
-    return Outcome(last_complete.state, trace[: last_complete.made], last_complete.converged)
+    del trace[last_complete.made :]
+    return Outcome(last_complete.state, trace, last_complete.converged)
 
 
 class _Made(NamedTuple):

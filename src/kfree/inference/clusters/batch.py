@@ -87,7 +87,6 @@ class Sampled(NamedTuple):
     centres: Centres
     level: Level | None = None  # the last sample; None if the table is too small for one
     settled: Settled | None = None
-    n_samples: int = 0  # that were looked at
 
 
 def start_on_samples(table: Table, centres: Centres, goal: Goal, budget: Budget) -> Sampled:
@@ -95,16 +94,17 @@ def start_on_samples(table: Table, centres: Centres, goal: Goal, budget: Budget)
     start = Sampled(centres)
     if goal.search is not Search.CLEAR and not _any_beyond(table, centres, goal.lam):
         return start  # without moves one cluster stays one where no row is beyond lam
-    samples = list(levels(table))
+    samples = levels(table)
 
     def next_sample(last: Sampled) -> tuple[Sampled, bool]:
-        level = samples[last.n_samples]
+        level = next(samples, None)
+        if level is None:
+            return last, True
         stage = Stage(f"sample of {level.rows.size}", CLUSTERS.sample_tol, gaps=True, settled=last.settled)
         centres, settled = _fit_sample(level.of(table), last.centres, goal, budget, stage)
-        # what a larger sample would only confirm, all rows do
-        return Sampled(centres, level, settled, last.n_samples + 1), settled.still
+        return Sampled(centres, level, settled), settled.still  # what a larger sample would only confirm, all rows do
 
-    return repeat(next_sample, start, budget, most=len(samples), always=1)[0]
+    return repeat(next_sample, start, budget, always=1)[0]
 
 
 def _any_beyond(table: Table, centres: Centres, lam: float) -> bool:

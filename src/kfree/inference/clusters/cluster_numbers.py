@@ -70,8 +70,9 @@ class ClusterNumbers(NamedTuple):
     rough_rise: float = 1.5
     #: Closest clusters that may be the other half of one. Set: benchmarks overlap.
     closest: int = 3
-    #: Distinct rows of each of two clusters that tell whether they are halves of one. Set: by hand, time.
-    halves_rows: int = 512
+    #: Distinct rows of each of two clusters that tell whether they are halves of one: first a few, then many. Set: by
+    #: hand, time.
+    halves_rows: tuple[int, int] = (64, 512)
     #: (speed) Entries of a temporary when pairs of clusters are compared. Set: by hand, the cache.
     pair_entries: int = 100_000
 
@@ -81,12 +82,10 @@ class ClusterNumbers(NamedTuple):
     clarity: float = 0.8
     #: How often the judges of a cloud without a valley may see one. Set: benchmarks overlap.
     valley: float = 0.01
-    #: What chance may add to that share where no valley can be told, times the root of the judges (a halved Gaussian's
-    #: error is 0.34). Set: by hand.
-    chance: float = 0.15
     #: Judges from which a cluster may be whole: so many, and so many a column. Set: benchmarks convergence.
     many_judges: tuple[int, int] = (64, 4)
-    #: What is added to the share before a cluster is whole, times the root of the judges. Set: two standard errors.
+    #: What chance may add to a share of variance, or take from it, times the root of the rows it is from: two standard
+    #: errors of a halved Gaussian's, 0.34 each. Set: benchmarks constants.
     doubt: float = 0.7
     #: Pairs of seeds tried in each cluster. Set: spec/batch.md, section 2.
     trials: int = 4

@@ -118,9 +118,10 @@ def _halves_of_one(table: Table, centres: Centres, labels: Array, pairs: Array) 
     K, rows = centres.mean.shape[0], distinct_rows(table)
     rows = rows[_by_label(labels[rows], K)]
     rank = np.arange(rows.size) - np.searchsorted(labels[rows], np.arange(K))[labels[rows]]
-    rows = rows[rank < CLUSTERS.halves_rows]
-    which, value = _contrasts(table, centres, labels, pairs, rows)
-    pairs = pairs[clarities(which, value, len(pairs)) < CLUSTERS.clarity]
+    few, many = CLUSTERS.halves_rows
+    pairs = _not_apart(table, centres, labels, pairs, rows[rank < few], CLUSTERS.doubt)  # most are, and a few rows tell
+    rows = rows[rank < many]
+    pairs = _not_apart(table, centres, labels, pairs, rows, 0.0)
     if not can_tell(table):
         return pairs
     rows = rows[np.isin(labels[rows], pairs)]
@@ -130,6 +131,14 @@ def _halves_of_one(table: Table, centres: Centres, labels: Array, pairs: Array) 
     smooth = dithered(table, rows).own(place, pair.astype(np.int32), along)
     valley = valleys(pair, smooth, np.ones(len(pairs), bool))
     return pairs[np.isnan(valley) | (valley > CLUSTERS.valley)]
+
+
+def _not_apart(table: Table, centres: Centres, labels: Array, pairs: Array, rows: Array, doubt: float) -> Array:
+    """Those of the pairs whose share of variance between them is below that of two clusters, or may be by chance."""
+    which, value = _contrasts(table, centres, labels, pairs, rows)
+    count = np.bincount(which, minlength=len(pairs))
+    share = clarities(which, value, len(pairs))
+    return pairs[share - doubt / np.sqrt(np.maximum(count, 1)) < CLUSTERS.clarity]
 
 
 def _places(pairs: Array, rows: Array, labels: Array, K: int) -> tuple[Array, Array]:
