@@ -13,7 +13,7 @@ from kfree.estimators._sklearn import check_table
 from kfree.families import FAMILIES, Array, make_family
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget, Info
-from kfree.models.checks import check_choice, check_number, check_verbose, works_on_sparse
+from kfree.models.checks import check_choice, check_flag, check_number, check_verbose, works_on_sparse
 from kfree.models.clusters import Model, Problem
 from kfree.rows import set_span_threads
 
@@ -39,6 +39,7 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     smoothing: Any
     smoothing_mean: Any
     random_state: Any
+    warm_start: Any
     verbose: Any
 
     def transform(self, X):
@@ -85,6 +86,7 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             check_number("max_clusters", self.max_clusters, least=1, integer=True)
         if self.max_time is not None:
             check_number("max_time", self.max_time, least=0.0)
+        check_flag("warm_start", self.warm_start)
 
     def _problem(self, X: Any, sample_weight: Any) -> Problem:
         return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)

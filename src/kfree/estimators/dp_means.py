@@ -10,7 +10,7 @@ from kfree.estimators._sklearn import check_table
 from kfree.inference.clusters.fit import ALGORITHMS, FREE_OF_ORDER, Fitted
 from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget
-from kfree.models.checks import check_choice, check_flag, check_number
+from kfree.models.checks import check_choice, check_number
 from kfree.models.clusters import Aim, Model, Problem
 from kfree.rows import set_span_threads
 
@@ -319,7 +319,6 @@ class DPMeans(HardClusters):
             check_number("lam", self.lam, above=0.0, hint="Pass a positive number, or lam='auto'.")
         check_choice("algorithm", self.algorithm, tuple(ALGORITHMS))
         check_choice("search", self.search, _SEARCHES)
-        check_flag("warm_start", self.warm_start)
         self._check_common()
 
     def _aim(self, problem: Problem, budget: Budget) -> Aim:

@@ -105,7 +105,8 @@ def _meet(table: Table, mean: Array, goal: Goal, budget: Budget) -> Met:
         return met
     memory = make_memory(table.n)  # the rounds, the time, or the user's patience ended
     centres = Centres(table.geometry, mean)
-    return Met(centres, assign(table, centres, memory, goal.lam), memory, not budget.spent)
+    sums = assign(table, centres, memory, goal.lam)
+    return Met(centres, sums, memory, not (budget.spent and sums.reach.max() > goal.lam))
 
 
 def _open(table: Table, novel: Array, goal: Goal, budget: Budget) -> Array:
