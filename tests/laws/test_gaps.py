@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks.quality import covered as groups
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
@@ -18,16 +19,6 @@ from kfree.rows import DenseRows
 from support.family_data import make
 from support.numbers import set_numbers
 from support.slow_clusters import same_partition
-
-
-def groups(n, p=16, k=30, *, distance=8.0, seed=0):
-    """Unit Gaussians, the closest means so far apart that hardly a row is nearer to another one."""
-    rng = np.random.default_rng(seed)
-    means = rng.normal(size=(k, p))
-    squares = ((means[:, None] - means) ** 2).sum(axis=2)
-    means *= distance / np.sqrt(squares[np.triu_indices(k, 1)].min())
-    truth = rng.integers(k, size=n)
-    return means[truth] + rng.normal(size=(n, p)), truth
 
 
 def covering(X):
