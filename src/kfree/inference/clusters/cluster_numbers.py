@@ -84,9 +84,9 @@ class ClusterNumbers(NamedTuple):
     valley: float = 0.01
     #: Judges from which a cluster may be whole: so many, and so many a column. Set: benchmarks convergence.
     many_judges: tuple[int, int] = (64, 4)
-    #: What chance may add to a share of variance, or take from it, times the root of the rows it is from: two standard
-    #: errors of a halved Gaussian's, 0.34 each. Set: benchmarks constants.
-    doubt: float = 0.7
+    #: Standard error of a share of variance, times the root of the rows it is from: 0.34 for a halved Gaussian. Set:
+    #: benchmarks constants.
+    share_error: float = 0.35
     #: Pairs of seeds tried in each cluster. Set: spec/batch.md, section 2.
     trials: int = 4
     #: Steps of two-means after seeding. Set: spec/batch.md, section 2.

@@ -170,10 +170,10 @@ def _try(table: Table, parted: Parted, roles: Roles, trials: range) -> list[Halv
             smooth = dithered(table, roles.judges[which]).own(place, cluster[mine], Affine(coef, offset, affine.size))
             valley = valleys(cluster[mine], smooth, may)
     count = np.bincount(cluster, minlength=T * K)
-    doubt = CLUSTERS.doubt / np.sqrt(np.maximum(count, 1))
-    sure = (clarity - doubt >= CLUSTERS.clarity) & (count >= FEWEST)
+    error = CLUSTERS.share_error / np.sqrt(np.maximum(count, 1))
+    sure = (clarity - error >= CLUSTERS.clarity) & (count >= FEWEST)
     valley = np.where(np.isnan(valley), np.where(sure, 0.0, 1.0), valley)
-    whole = clarity + doubt < CLUSTERS.clarity
+    whole = clarity + 2 * error < CLUSTERS.clarity
     many, a_column = CLUSTERS.many_judges
     whole &= count >= max(many, a_column * table.rows.p)
     by_trial = (values.reshape(T, K) for values in (gain, clarity, valley, whole))

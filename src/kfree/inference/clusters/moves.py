@@ -119,7 +119,7 @@ def _halves_of_one(table: Table, centres: Centres, labels: Array, pairs: Array) 
     rows = rows[_by_label(labels[rows], K)]
     rank = np.arange(rows.size) - np.searchsorted(labels[rows], np.arange(K))[labels[rows]]
     few, many = CLUSTERS.halves_rows
-    pairs = _not_apart(table, centres, labels, pairs, rows[rank < few], CLUSTERS.doubt)  # most are, and a few rows tell
+    pairs = _not_apart(table, centres, labels, pairs, rows[rank < few], 2.0)  # most are, and a few rows tell
     rows = rows[rank < many]
     pairs = _not_apart(table, centres, labels, pairs, rows, 0.0)
     if not can_tell(table):
@@ -133,12 +133,13 @@ def _halves_of_one(table: Table, centres: Centres, labels: Array, pairs: Array) 
     return pairs[np.isnan(valley) | (valley > CLUSTERS.valley)]
 
 
-def _not_apart(table: Table, centres: Centres, labels: Array, pairs: Array, rows: Array, doubt: float) -> Array:
-    """Those of the pairs whose share of variance between them is below that of two clusters, or may be by chance."""
+def _not_apart(table: Table, centres: Centres, labels: Array, pairs: Array, rows: Array, errors: float) -> Array:
+    """Those of the pairs whose share of variance, less so many standard errors, is below that of two clusters."""
     which, value = _contrasts(table, centres, labels, pairs, rows)
     count = np.bincount(which, minlength=len(pairs))
     share = clarities(which, value, len(pairs))
-    return pairs[share - doubt / np.sqrt(np.maximum(count, 1)) < CLUSTERS.clarity]
+    share -= errors * CLUSTERS.share_error / np.sqrt(np.maximum(count, 1))
+    return pairs[share < CLUSTERS.clarity]
 
 
 def _places(pairs: Array, rows: Array, labels: Array, K: int) -> tuple[Array, Array]:
