@@ -1,0 +1,1 @@
+"""Hostile tables, weights and parameters against every public estimator: ``make fuzz``."""

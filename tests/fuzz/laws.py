@@ -1,0 +1,150 @@
+"""What must hold of any fitted model: every number can be trusted, whatever was fitted."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from fuzz.case import Case
+from fuzz.oracles import objective
+from fuzz.subjects import SUBJECTS
+from fuzz.tables import lay_out
+from fuzz.watched import Fault, Refused, doubt, watched, weight_of
+
+#: Ends of windows of lam, which may be infinite or, off the envelope, missing.
+_OPEN = ("lam_window_", "path_", "structure_")
+
+
+def _numbers(value: Any) -> np.ndarray | None:
+    """All numbers in a fitted attribute, None if it has none."""
+    if sp.issparse(value):
+        return np.asarray(value.data, dtype=np.float64)
+    if isinstance(value, bool | str) or value is None:
+        return None
+    if isinstance(value, int | float | np.number):
+        return np.array([value], dtype=np.float64)
+    if isinstance(value, np.ndarray):
+        return value.astype(np.float64).ravel() if value.dtype.kind in "iufb" else None
+    if isinstance(value, list | tuple):
+        parts = [part for part in map(_numbers, value) if part is not None]
+        return np.concatenate(parts) if parts else None
+    return None
+
+
+def finite(case: Case, model: Any) -> list[Fault]:
+    wrong = []
+    for name, value in vars(model).items():
+        found = _numbers(value) if name.endswith("_") and name not in _OPEN else None
+        if found is not None and not np.isfinite(found).all():
+            wrong.append(Fault(f"{name} is not finite", repr(value)[:200]))
+    return wrong
+
+
+def finite_value(case: Case, value: Any) -> list[Fault]:
+    """The same for what a function returns: a price, a path."""
+    parts = [getattr(value, name) for name in ("lam", "inertia", "objective") if hasattr(value, name)] or [value]
+    if all(np.isfinite(np.asarray(part, dtype=np.float64)).all() for part in parts):
+        return []
+    return [Fault("the result is not finite", repr(value)[:200])]
+
+
+def never_rises(case: Case, model: Any) -> list[Fault]:
+    trace = getattr(model, "objective_trace_", getattr(model, "free_energy_trace_", np.zeros(0)))
+    last = getattr(model, "objective_", None)
+    if case.params.get("final") in ("refine", "polish") or case.params.get("accelerate") in ("tree", "kdtree"):
+        return []  # nodes may be joined again
+    step = np.diff(trace)
+    scale = np.maximum(np.abs(trace[:-1]), np.abs(trace[1:])) if step.size else step
+    if (step > 1e-8 * scale + doubt(case)).any():
+        return [Fault("the trace rises", repr(trace)[:300])]
+    if last is not None and trace.size and abs(trace[-1] - last) > 1e-6 * abs(last) + doubt(case):
+        return [Fault("the trace ends elsewhere", f"{trace[-1]!r} for {last!r}")]
+    return []
+
+
+def labels(case: Case, model: Any) -> list[Fault]:
+    """Labels are those that the model gives, and every cluster has some."""
+    extra = {} if case.groups is None else {"groups": case.groups}
+    wrong = []
+    if hasattr(model, "predict"):
+        found = model.predict(case.X, **extra)
+        if not np.array_equal(found, model.labels_):
+            wrong.append(Fault("labels_ differ from predict", f"{int((found != model.labels_).sum())} rows"))
+        K = model.n_clusters_ if hasattr(model, "n_clusters_") else model.n_components_
+        if model.labels_.shape != (len(case.values),) or model.labels_.min() < 0 or model.labels_.max() >= K:
+            wrong.append(Fault("labels_ out of range", repr(model.labels_)[:200]))
+        active = weight_of(case) > 0
+        if hasattr(model, "n_clusters_") and np.unique(model.labels_[active]).size != K:
+            wrong.append(Fault("clusters without rows", f"{K} clusters, {np.unique(model.labels_[active]).size} used"))
+    if hasattr(model, "Z_"):
+        expected = (len(case.values), model.n_components_)
+        if model.Z_.shape != expected or not np.isin(model.Z_, (0, 1)).all():
+            wrong.append(Fault("Z_ is no allocation", f"shape {model.Z_.shape}"))
+    if case.subject == "HDPTopics" and not np.allclose(model.components_.sum(axis=1), 1.0, atol=1e-6):
+        wrong.append(Fault("topics do not sum to one", repr(model.components_.sum(axis=1))))
+    if hasattr(model, "weights_") and abs(model.weights_.sum() + model.tail_weight_ - 1.0) > 1e-9:
+        wrong.append(Fault("weights do not sum to one", repr(model.weights_)))
+    return wrong
+
+
+def twin(case: Case, model: Any) -> list[Fault]:
+    reading = objective(case, model, weight_of(case))
+    if reading is None or not np.isfinite(reading.doubt):
+        return []
+    gap = abs(model.objective_ - reading.value)
+    if gap <= 1e-8 * abs(reading.value) + 8 * reading.doubt:
+        return []
+    detail = f"{model.objective_!r}, twin {reading.value!r}, doubt {reading.doubt:g}"
+    return [Fault("objective_ is not that of the twin", detail)]
+
+
+def asked(case: Case, model: Any) -> list[Fault]:
+    """Every method, on the rows of the fit and on others: numbers, or a refusal."""
+    wrong = []
+    for name in SUBJECTS[case.subject].asks:
+        for what, values in (("its rows", case.values[weight_of(case) > 0]), ("other rows", case.other)):
+            if values is None:
+                continue
+            faults: list[Fault] = []
+            try:
+                with watched(faults, f"{name} of {what}"):
+                    found = _numbers(getattr(model, name)(lay_out(values, case.dtype, case.layout)))
+                    # infinitely far is a number: a row that a component cannot have
+                    if found is None or np.isnan(found).any() or (what == "its rows" and _bad_infinity(name, found)):
+                        faults.append(Fault(f"{name} of {what} is not finite", repr(found)[:200]))
+            except Refused as refusal:
+                if what == "its rows":
+                    faults.append(Fault(f"{name} refuses the rows of the fit", str(refusal.__cause__)[:200]))
+            wrong += faults
+    if hasattr(model, "sample"):
+        rows, labels = model.sample(5)
+        if not np.isfinite(rows).all() or rows.shape != (5, case.values.shape[1]) or labels.shape != (5,):
+            wrong.append(Fault("sample is not finite", repr(rows)[:200]))
+    if hasattr(model, "inverse_transform") and not np.isfinite(model.inverse_transform(model.Z_)).all():
+        wrong.append(Fault("inverse_transform is not finite", ""))
+    return wrong
+
+
+def _bad_infinity(name: str, found: np.ndarray) -> bool:
+    return name != "transform" and np.isinf(found).any()
+
+
+def kept(case: Case, model: Any) -> list[Fault]:
+    """Pickled and cloned, a model is the same."""
+    again = pickle.loads(pickle.dumps(model))
+    wrong = [
+        Fault("a pickle loses something", name)
+        for name, value in vars(model).items()
+        if name.endswith("_") and pickle.dumps(value) != pickle.dumps(getattr(again, name))
+    ]
+    clone(model)
+    if hasattr(model, "predict") and not np.array_equal(again.predict(case.X), model.predict(case.X)):
+        wrong.append(Fault("a pickle predicts something else", ""))
+    return wrong
+
+
+#: Laws of estimators, and of functions.
+OF_ESTIMATORS = (finite, never_rises, labels, twin, asked, kept)
+OF_FUNCTIONS = (finite_value,)

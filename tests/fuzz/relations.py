@@ -1,0 +1,103 @@
+"""Second fits that must give what the first gave."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from fuzz.case import Case
+from fuzz.subjects import SUBJECTS, is_tied
+from fuzz.tables import LAYOUTS
+from fuzz.watched import Fault, Refused, doubt, fit, watched, weight_of
+
+
+def again(case: Case, model: Any) -> list[Fault]:
+    """The same input twice: the same bits."""
+    return _differences(case, model, fit(case), exact=True)
+
+
+def layout(case: Case, model: Any) -> list[Fault]:
+    """The same values in another container; sparse for dense only where no rounding decides."""
+    dense_too = case.ordinary and case.dtype == "float64"
+    names = [name for name in LAYOUTS if dense_too or _sparse(name) == _sparse(case.layout)]
+    if case.dtype not in ("float64", "float32"):
+        names.remove("list")  # which has a type of its own
+    other = names[np.random.default_rng(case.seed).integers(len(names))]
+    try:
+        with watched([], "layout"):
+            second = fit(case._replace(layout=other))
+    except Refused:  # sparse rows that an estimator does not take
+        return []
+    found = _differences(case, model, second, exact=_sparse(other) == _sparse(case.layout))
+    return [fault._replace(detail=f"{other}: {fault.detail}") for fault in found]
+
+
+def order(case: Case, model: Any) -> list[Fault]:
+    """Rows in another order, where the order is nobody's business."""
+    if not _free_of_order(case) or not (case.ordinary or is_tied(case)):
+        return []
+    mixed = np.random.default_rng(case.seed).permutation(len(case.values))
+    return _differences(case, model, fit(case.rows(mixed)), rows=mixed)
+
+
+def repeat(case: Case, model: Any) -> list[Fault]:
+    """A whole weight is so many copies of a row."""
+    weight = weight_of(case)
+    if not _free_of_order(case) or not case.ordinary or (weight != np.floor(weight)).any() or weight.sum() > 2000:
+        return []
+    copies = np.repeat(np.arange(len(weight)), weight.astype(int))
+    return _differences(case, model, fit(case.rows(copies)._replace(weight=None)), rows=copies)
+
+
+def zero_weights(case: Case, model: Any) -> list[Fault]:
+    """Rows without weight might as well not be there."""
+    kept = np.flatnonzero(weight_of(case) > 0)
+    if kept.size == len(case.values) or not _free_of_order(case) or not case.ordinary:
+        return []
+    return _differences(case, model, fit(case.rows(kept)), rows=kept)
+
+
+RELATIONS = {"again": again, "layout": layout, "order": order, "repeat": repeat, "zero weights": zero_weights}
+
+
+def is_comparable(case: Case) -> bool:
+    """Whether nothing but the input decides what is found: the clock does not."""
+    most = case.params.get("max_time")
+    return most is None or most >= 0.5
+
+
+def _sparse(name: str) -> bool:
+    return name.startswith("cs")
+
+
+def _free_of_order(case: Case) -> bool:
+    """Whether the docs promise the same for rows in another order."""
+    get = case.params.get
+    if get("algorithm", "batch") not in ("batch", "delayed") or get("init") == "k-means++":
+        return False
+    if case.subject == "HDPMeans":  # "points" is the papers' walk over the rows
+        return get("search") == "full" or (get("search") == "auto" and "auto" in (get("lam_local"), get("lam_global")))
+    return True
+
+
+def _differences(case: Case, one: Any, two: Any, rows: Any = None, exact: bool = False) -> list[Fault]:
+    """What two fits that must agree differ in; ``rows`` are those of the first that the second saw."""
+    if not isinstance(SUBJECTS[case.subject].target, type):
+        a, b = (np.asarray(getattr(some, "inertia", some), dtype=np.float64) for some in (one, two))
+        return [] if a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=doubt(case)) else [_unlike(case, a, b)]
+    name = "objective_" if hasattr(one, "objective_") else "free_energy_"
+    a, b = getattr(one, name), getattr(two, name)
+    if a != b and abs(a - b) > 1e-6 * abs(a) + doubt(case):
+        return [_unlike(case, a, b)]
+    if not exact and (not case.ordinary or is_tied(case)):
+        return []
+    which = "labels_" if hasattr(one, "labels_") else "Z_"
+    first, second = getattr(one, which), getattr(two, which)
+    first = first if rows is None else first[rows]
+    if np.array_equal(first, second):
+        return []
+    return [Fault(f"{case.relation}: {which} differ", re.sub(r"\s+", " ", f"{first!r} and {second!r}")[:300])]
+
+
+def _unlike(case: Case, a: Any, b: Any) -> Fault:
+    return Fault(f"{case.relation}: another result", re.sub(r"\s+", " ", f"{a!r} and {b!r}")[:200])
