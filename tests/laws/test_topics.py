@@ -296,6 +296,14 @@ def test_halves_hold_every_token_once_and_do_not_depend_on_the_order_of_document
     assert_array_equal(sp.csr_matrix((again, other.indices, other.indptr), shape=table.shape).toarray(), table[order])
 
 
+def test_halves_of_words_that_a_document_has_very_often_take_little_memory():
+    documents = tiny([[1e15, 3, 5e12], [0, 7, 2]])
+    given_half, held = split_tokens(documents)
+    assert_array_equal(given_half + held, documents.data)
+    assert_array_equal(np.bincount(documents.owner, given_half), documents.length // 2)
+    assert abs(given_half[0] - held[0]) < 1000
+
+
 # Promises
 
 

@@ -26,22 +26,35 @@ def split_tokens(documents: Documents) -> tuple[Array, Array]:
     """Tokens of each cell in the first half of its document and in the second, at random but by content alone.
 
     Every token has a number that depends on the document's content, its word and its place among the word's tokens;
-    the half (rounded down) of the document's tokens with the lowest numbers is the first half.
+    the half (rounded down) of the document's tokens with the lowest numbers is the first half. Of a word that a
+    document has very often, most tokens are halved without a draw: chance would do about the same.
     """
     whole = np.floor(documents.data).astype(np.int64)
-    cell = np.repeat(np.arange(whole.size), whole)
-    first = np.concatenate([[0], np.cumsum(whole)])[:-1]
-    place = np.arange(cell.size) - first[cell]
-    owner = documents.owner[cell]
-    key = _mixed(documents.hash()[owner] ^ _mixed(documents.indices[cell].astype(np.uint64)))
-    key = _mixed(key ^ _mixed(place.astype(np.uint64) + np.uint64(1 << 40)))
-    order = np.lexsort((key, owner))
-    size = np.bincount(owner, minlength=documents.n)
-    rank = np.arange(cell.size) - np.concatenate([[0], np.cumsum(size)])[:-1][owner]  # owners are sorted as they are
-    early = np.zeros(cell.size, bool)
-    early[order] = rank < (size // 2)[owner]
-    given = np.bincount(cell[early], minlength=whole.size).astype(np.float64)
+    pairs = np.maximum(whole - TOPICS.tokens_drawn, 0) // 2
+    hashes, given = documents.hash(), pairs.astype(np.float64)
+
+    def of_span(span: slice) -> None:
+        cells = slice(documents.indptr[span.start], documents.indptr[span.stop])
+        owner = documents.owner[cells] - span.start
+        key = hashes[documents.owner[cells]] ^ _mixed(documents.indices[cells].astype(np.uint64))
+        given[cells] += _earlier_half((whole - 2 * pairs)[cells], owner, key, span.stop - span.start)
+
+    documents.do(of_span, documents.document_spans, 50.0 * documents.data.size)
     return given, documents.data - given
+
+
+def _earlier_half(tokens: Array, owner: Array, key: Array, n: int) -> Array:
+    """How many of the tokens of each cell, which has a key and belongs to one of n documents, are in the first half."""
+    cell = np.repeat(np.arange(tokens.size), tokens)
+    first = np.concatenate([[0], np.cumsum(tokens)])[:-1]
+    place, document = np.arange(cell.size) - first[cell], owner[cell]
+    number = _mixed(_mixed(key)[cell] ^ _mixed(place.astype(np.uint64) + np.uint64(1 << 40)))
+    order = np.lexsort((number, document))
+    size = np.bincount(document, minlength=n)
+    rank = np.arange(cell.size) - np.concatenate([[0], np.cumsum(size)])[:-1][document]  # sorted by document
+    early = np.zeros(cell.size, bool)
+    early[order] = rank < (size // 2)[document]
+    return np.bincount(cell[early], minlength=tokens.size)
 
 
 def _mixed(value: Array) -> Array:
