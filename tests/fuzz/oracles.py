@@ -34,7 +34,7 @@ def _divergence_sums(case, model, weight):
     """Weighted divergences of the rows from their centres, and what rounding may make of them.
 
     Centres are published with some digits; and what a fit knows of a row is its difference from the mean of all, or, of
-    families that do not translate, its entries.
+    sparse rows and families that do not translate, its entries.
     """
     family, active = model.family_, weight > 0
     X, weight = _statistics(family, _dense(case)[active]), weight[active]
@@ -47,6 +47,8 @@ def _divergence_sums(case, model, weight):
         doubt += _EPS["float64"] * (D + _by_row(family, X, far))
         if not family.translates:
             doubt += _EPS["float64"] * np.abs(X).sum(axis=1)
+        elif sp.issparse(case.X):  # which are not centred
+            doubt += _EPS["float64"] * (X**2).sum(axis=1)
         return float(weight @ D), float(weight @ doubt)
 
 
