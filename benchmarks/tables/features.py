@@ -116,7 +116,7 @@ def one_pass(quick, repeats):
         bits = Z.astype(np.uint8)
 
         def visit(bits=bits, table=table, means=means):
-            found = improve_all_rows(table, bits, means, RowRule())
+            found = improve_all_rows(table, bits, means, RowRule(), Budget())
             settle_with_reseeds(table, bits, Budget(), found.sums)
 
         bare, _ = best_of(3 * repeats, lambda X=X, A=A, z=z: (X @ A.T, z.T @ X))

@@ -10,6 +10,8 @@ from kfree.kernels import compiled, reference
 from support.slow_features import all_rows, keep_first
 
 SEEDS = st.integers(0, 2**20)
+#: A flag that nobody sets, and one that is set.
+GO_ON, STOP = np.zeros(1, bool), np.ones(1, bool)
 
 
 def problem(seed, K, whole=False):
@@ -30,7 +32,7 @@ def test_best_rows_are_the_best_of_all(seed, K, whole):
     least = np.min((rows @ G * rows).sum(axis=1) - 2 * P @ rows.T, axis=1)
     for kernels in (compiled, reference):
         found, cost = Z.copy(), np.empty(len(P))
-        changed = kernels.best_rows(P, G, slack, 10**6, found, cost)
+        changed = kernels.best_rows(P, G, slack, 10**6, GO_ON, found, cost)
         assert_allclose(cost, least, atol=1e-9)
         assert_allclose(cost, ((found @ G) * found).sum(axis=1) - 2 * (found * P).sum(axis=1), atol=1e-9)
         assert changed == (found != Z).any(axis=1).sum()
@@ -51,11 +53,11 @@ def test_the_sphere_decoder_finds_the_best_row_also_of_more_features_than_column
     P, G, slack, Z, _ = problem(seed, K)
     ours, theirs = Z[:3].copy(), Z[:3].copy()
     a, b = np.empty(len(ours)), np.empty(len(ours))
-    compiled.best_rows(P[:3], G, slack, 10**7, ours, a)
+    compiled.best_rows(P[:3], G, slack, 10**7, GO_ON, ours, a)
     rows = all_rows(K).astype(float)
     assert_allclose(a, np.min((rows @ G * rows).sum(axis=1) - 2 * P[:3] @ rows.T, axis=1), atol=1e-8)
     if K == 13:
-        reference.best_rows(P[:3], G, slack, 10**7, theirs, b)
+        reference.best_rows(P[:3], G, slack, 10**7, GO_ON, theirs, b)
         assert_allclose(a, b, atol=1e-8)
 
 
@@ -63,7 +65,7 @@ def test_the_decoder_with_few_nodes_never_makes_a_row_worse():
     P, G, slack, Z, _ = problem(3, 20)
     before = ((Z @ G) * Z).sum(axis=1) - 2 * (Z * P).sum(axis=1)
     cost = np.empty(len(P))
-    compiled.best_rows(P, G, slack, 5, Z, cost)
+    compiled.best_rows(P, G, slack, 5, GO_ON, Z, cost)
     assert (cost <= before + 1e-9).all()
 
 
@@ -81,7 +83,7 @@ def test_walks_equal_their_twins(exact, seed, K, whole):
     results = []
     for kernels in (compiled, reference):
         z, count = Z.copy(), Z.sum(axis=0, dtype=np.int64)
-        found = kernels.walk_rows(P, G, proposed, known, redo, weight, square, lam, exact, 10**6, 0, z, count)
+        found = kernels.walk_rows(P, G, proposed, known, redo, weight, square, lam, exact, 10**6, GO_ON, 0, z, count)
         cost = square + ((z @ G) * z).sum(axis=1) - 2 * (z * P).sum(axis=1)
         results.append((found, cost if whole and exact else z, count if not (whole and exact) else 0))
         assert_array_equal(count, z.sum(axis=0))
@@ -99,10 +101,11 @@ def test_solves_equal_their_twins_and_keep_the_first_of_dependent_columns(seed, 
     Z, X = rng.integers(2, size=(n, K)).astype(float), rng.normal(size=(n, p))
     w = rng.uniform(0.5, 2, size=n) if weighted else np.ones(n)
     S, T = Z.T @ (w[:, None] * Z), Z.T @ (w[:, None] * X)
-    found = []
+    found, dropped = [], np.ones(K, bool)
+    dropped[keep_first(Z)] = False
     for kernels in (compiled, reference):
         keep, A = np.zeros(K, bool), np.empty((K, p))
-        found.append((*kernels.solve_means(S, T, np.full(K, -1, np.int8), keep, A), keep, A))
+        found.append((*kernels.solve_means(S, T, dropped, keep, A), keep, A))
     (k, gain, keep, A), (j, other, theirs, B) = found
     assert k == j == -1
     assert_array_equal(np.flatnonzero(keep), keep_first(Z))
@@ -118,11 +121,9 @@ def test_a_solve_that_float64_cannot_decide_says_so():
     S, T = Z.T @ (w[:, None] * Z), np.ones((2, 1))
     for kernels in (compiled, reference):
         keep, A = np.zeros(2, bool), np.empty((2, 1))
-        assert kernels.solve_means(S, T, np.full(2, -1, np.int8), keep, A)[0] == 1
-        assert kernels.solve_means(S, T, np.ones(2, np.int8), keep, A)[0] == -1
-        assert keep.all()
-        assert kernels.solve_means(S, T, np.array([1, 0], np.int8), keep, A)[0] == -1
-        assert not keep[1]
+        assert kernels.solve_means(S, T, np.zeros(2, bool), keep, A)[0] == 1
+        assert kernels.solve_means(S, T, np.array([False, True]), keep, A)[0] == -1
+        assert_array_equal(keep, [True, False])
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -138,7 +139,7 @@ def test_collapsed_visits_equal_least_squares_candidate_by_candidate(exact, seed
     for kernels in (compiled, reference):
         z, state = Z.copy(), [S.copy(), T.copy(), np.zeros_like(S), np.zeros_like(T), np.zeros_like(S)]
         assert kernels.rebuild(*state)
-        found = kernels.collapsed_rows(X, w, (X**2).sum(axis=1), lam, fixed, exact, 0, z, *state)
+        found = kernels.collapsed_rows(X, w, (X**2).sum(axis=1), lam, fixed, exact, GO_ON, 0, z, *state)
         results.append((found, z, state))
     (found, z, state), (other, y, twin) = results
     assert found == other
@@ -157,7 +158,7 @@ def test_whole_runs_equal_their_twins(exact, seed, K, passes):
     results = []
     for kernels in (compiled, reference):
         z, a, trace = Z.copy(), A.copy(), np.zeros(passes)
-        done = kernels.run_features(X, w, (X**2).sum(axis=1), exact, 10**6, False, z, a, trace)
+        done = kernels.run_features(X, w, (X**2).sum(axis=1), exact, 10**6, GO_ON, False, z, a, trace)
         results.append((done, z, a, trace))
     (done, z, a, trace), (other, y, b, values) = results
     assert done == other

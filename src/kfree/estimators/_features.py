@@ -12,7 +12,7 @@ from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._sklearn import check_table
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.feature_goal import FeatureGoal
-from kfree.inference.loop import Budget, Info
+from kfree.inference.loop import Budget, Info, attempt
 from kfree.models.checks import check_choice, check_number, check_verbose
 from kfree.models.features import FeatureModel, FeatureProblem, FittedFeatures
 from kfree.rows import set_span_threads
@@ -210,8 +210,12 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         return report
 
-    def _publish(self, fitted: FittedFeatures) -> None:
-        """Write every fitted attribute, once."""
+    def _publish(self, fitted: FittedFeatures, budget: Budget) -> None:
+        """Write every fitted attribute; again from the first if the user interrupts."""
+        attempt(lambda: self._write(fitted), lambda: self._write(fitted), budget)
+        self._say()
+
+    def _write(self, fitted: FittedFeatures) -> None:
         self.inertia_, self.objective_, self.objective_trace_ = fitted.inertia, fitted.objective, fitted.trace
         self.explained_ = 1.0 - fitted.inertia / fitted.total if fitted.total > 0 else 1.0
         self.n_iter_, self.converged_ = max(1, len(fitted.trace)), fitted.converged
@@ -220,7 +224,6 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self.lam_, self.lam_window_, self.path_ = fitted.lam, fitted.window, fitted.path
             self.lam_share_ = fitted.lam / fitted.total if fitted.total > 0 else np.inf
         self._publish_model(fitted.model)
-        self._say()
 
     def _publish_model(self, model: FeatureModel) -> None:
         self.components_, self.intercept_, self.Z_ = model.components, model.intercept, model.Z

@@ -156,7 +156,7 @@ class BPMeans(BinaryFeatures):
         goal, budget = self._goal(problem, row=row, shuffle=shuffle, lam=lam), self._budget()
         with set_span_threads():
             fitted = (problem.fit_auto if lam is None else problem.fit_priced)(goal, seed, budget)
-        self._publish(fitted)
+        self._publish(fitted, budget)
         self._warn(budget, fitted)
         return self
 

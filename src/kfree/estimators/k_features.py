@@ -137,6 +137,6 @@ class KFeatures(BinaryFeatures):
         goal, budget = self._goal(problem, row=self.row, K=K), self._budget()
         with set_span_threads():
             fitted = problem.fit_fixed(K, goal, self._seed(), budget)
-        self._publish(fitted)
+        self._publish(fitted, budget)
         self._warn(budget, fitted)
         return self

@@ -117,6 +117,6 @@ class StepwiseKFeatures(BinaryFeatures):
                 fitted = problem.fit_stepwise_auto(most, goal, seed, budget)
             else:
                 fitted = problem.fit_stepwise(lam, int(self.patience), most, goal, seed, budget)
-        self._publish(fitted)
+        self._publish(fitted, budget)
         self._warn(budget, fitted)
         return self

@@ -5,11 +5,16 @@ does something once. Whatever the user interrupts, the last complete state is wh
 true from then on, so that all that would follow ends soon.
 """
 
+import threading
 import time
+import weakref
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+
+from kfree.families import Array
 
 S = TypeVar("S")
 
@@ -31,6 +36,7 @@ class Info(NamedTuple):
     n_clusters: int
     earlier: "tuple[Info, ...]" = ()  # passes made in the same step before this one
     anew: bool = False  # measured by another objective than the pass before it, so that it may be higher
+    idle: bool = False  # a look that found nothing to do: no pass is counted, nor told of
 
 
 class Budget:
@@ -45,6 +51,22 @@ class Budget:
     def spent(self) -> bool:
         """True once the time is used up or the user has interrupted."""
         return self.interrupted or (self._deadline is not None and time.monotonic() >= self._deadline)
+
+    @cached_property
+    def stop(self) -> Array:
+        """(1,) bool for compiled loops, which cannot ask for the time: true once it is used up, of itself."""
+        flag = np.zeros(1, np.bool_)
+        if self._deadline is not None:
+            left = max(self._deadline - time.monotonic(), 0.0)
+            timer = threading.Timer(min(left, threading.TIMEOUT_MAX), flag.fill, (True,))
+            timer.daemon = True
+            timer.start()
+            weakref.finalize(self, timer.cancel)
+        return flag
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes, which need a timer of their own."""
+        return {name: value for name, value in vars(self).items() if name != "stop"}
 
     @property
     def told(self) -> bool:
@@ -125,6 +147,8 @@ def run(
         state, info = step(now.state)
         made = now.made
         for one in (*info.earlier, info):
+            if one.idle:
+                continue
             made += 1
             if guard is not None and not one.anew and not one.objective <= last:
                 check_fall(last, one.objective, one.scale, f"in pass {made} of {phase}")

@@ -81,7 +81,7 @@ def check_finite(X: Any) -> None:
         return
     bad_rows, bad, first = 0, 0, None
     for span, part in _in_blocks(X):
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             total = part.sum(dtype=np.float64)
         if np.isfinite(total):
             continue

@@ -86,38 +86,48 @@ class FeatureModel(NamedTuple):
         """The means in double precision."""
         return Means(self.components.astype(np.float64), self.intercept.astype(np.float64))
 
-    def allocate(self, X: Any) -> Array:
-        """The best features of each row."""
-        means = self.means
+    def allocate(self, X: Any, budget: Budget | None = None) -> Array:
+        """The best features of each row; by a sweep of single bits if the time is up."""
+        means, budget = self.means, budget or Budget()
+        rule = RowRule(exact=not budget.spent)
+        _check_others(X)
         if self.with_intercept and not sp.issparse(X):  # as in the fit: the offset is taken off first
             means, X = Means(means.A, np.zeros(X.shape[1])), X - means.base
-            return allocate(FeatureTable(X, np.empty(0)), means, RowRule())[0]
-        return allocate(FeatureTable(X, np.empty(0), intercept=self.with_intercept), means, RowRule())[0]
+            return allocate(FeatureTable(X, np.empty(0)), means, rule, budget)[0]
+        return allocate(FeatureTable(X, np.empty(0), intercept=self.with_intercept), means, rule, budget)[0]
 
     def inertia(self, X: Any, sample_weight: Any) -> float:
         """Weighted sum of squared residuals of rows with their best features."""
-        table = FeatureTable(X, check_weight(sample_weight, X.shape[0]))
-        return explicit_inertia(table, self.allocate(X), self.means)
+        Z, weight = self.allocate(X), check_weight(sample_weight, X.shape[0])
+        with np.errstate(over="ignore"):
+            found = explicit_inertia(FeatureTable(X, weight), Z, self.means)
+        if not np.isfinite(found):
+            raise ValueError("The weighted squares of X overflow. Divide sample_weight by its largest entry.")
+        return found
 
     def compose(self, Z: Array) -> Array:
         """Rows made of features."""
-        return Z.astype(self.components.dtype) @ self.components + self.intercept
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = Z.astype(self.components.dtype) @ self.components + self.intercept
+        if not np.isfinite(rows).all():
+            raise ValueError(f"Z has entries up to {np.abs(Z).max():g}: sums of that many means overflow. Pass 0 and 1.")
+        return rows
 
     def canonical(self) -> "FeatureModel":
         """The same rows in the plainest words."""
         active = self.rows.active
         weight = self.rows.weight if self.rows.weight.size else np.ones(int(active.sum()))
         Z, means = canonical(self.Z[active], weight, self.means, self.with_intercept)
-        dtype = self.components.dtype
-        return self._replace(components=means.A.astype(dtype), intercept=means.base.astype(dtype)).on_all_rows(Z)
+        A, base = _in_precision(means, self.components.dtype)
+        return self._replace(components=A, intercept=base).on_all_rows(Z)
 
-    def on_all_rows(self, Z: Array) -> "FeatureModel":
+    def on_all_rows(self, Z: Array, budget: Budget | None = None) -> "FeatureModel":
         """With an allocation of the rows that have weight; the others get their best features."""
         active = self.rows.active
         whole = np.zeros((active.size, self.components.shape[0]), np.uint8)
         whole[active] = Z
         if not active.all():
-            whole[~active] = self.allocate(self.rows.idle)
+            whole[~active] = self.allocate(self.rows.idle, budget)
         return self._replace(Z=whole)
 
 
@@ -160,6 +170,8 @@ class FeatureProblem(NamedTuple):
         idle = X[~active]
         if not active.all():
             X, weight = X[active], weight[active]
+        _check_evenness(weight)
+        _check_others(idle)
         X, rows = densify(X), WeightedRows(active, weight, idle)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
@@ -241,12 +253,15 @@ class FeatureProblem(NamedTuple):
 
     def _best_of(self, path: StepwisePath, lam: float, budget: Budget) -> FittedFeatures:
         """The best features of a path at a price."""
-        K = int(np.argmin(path.objective(lam)))
-        found = _of_path(path, K, lam)._replace(restarts=[restart for some in path.restarts for restart in some])
-        fitted = self._fitted(found, budget, lam, path)
-        assert fitted.path is not None
-        lo, hi = fitted.path.window[K]
-        return fitted._replace(window=(float(lo), float(hi)))
+
+        def best() -> tuple[FoundFeatures, tuple[float, float]]:
+            K = int(np.argmin(path.objective(lam)))
+            lo, hi = windows(path)[K]
+            restarts = [restart for some in path.restarts for restart in some]
+            return _of_path(path, K, lam)._replace(restarts=restarts), (float(lo), float(hi))
+
+        found, window = attempt(best, best, budget)
+        return self._fitted(found, budget, lam, path)._replace(window=window)
 
     def price_of(self, K: int, goal: FeatureGoal, seed: Seed, budget: Budget) -> tuple[float | None, Array]:
         """The price at which K features are best, None if another number always is; and the inertia of each number."""
@@ -265,21 +280,21 @@ class FeatureProblem(NamedTuple):
         """What is published; done again if the user interrupts it."""
 
         def describe() -> FittedFeatures:
-            model, inertia = self._model(found.run.state)
+            model, inertia = self._model(found.run.state, budget)
             follows = None if path is None or lam is None else self._path(path, lam)
             trace, converged = np.array(found.run.trace), bool(found.run.converged)
             return FittedFeatures(model, inertia, self.full.total, trace, converged, found.restarts, lam, path=follows)
 
         return attempt(describe, describe, budget)
 
-    def _model(self, state: FeatureState) -> tuple[FeatureModel, float]:
+    def _model(self, state: FeatureState, budget: Budget) -> tuple[FeatureModel, float]:
         """The features of a finished fit, in the user's columns and units; and what they leave."""
         Z = np.ascontiguousarray(state.Z[:, display_order(state.Z, self.full.weight)])
         means = solve(self.full, Z).means
-        A, base = means.A.astype(self.dtype), (means.base + self.shift).astype(self.dtype)
+        A, base = _in_precision(means._replace(base=means.base + self.shift), self.dtype)
         inertia = explicit_inertia(self.full, Z, Means(A.astype(float), base.astype(float) - self.shift))
         model = FeatureModel(A, base, self.full.intercept, np.empty((0, 0), np.uint8), self.rows)
-        return model.on_all_rows(Z[self.place]), inertia
+        return model.on_all_rows(Z[self.place], budget), inertia
 
     def _path(self, path: StepwisePath, lam: float) -> FeaturePath:
         """A path for the user, means in the user's columns."""
@@ -287,20 +302,56 @@ class FeatureProblem(NamedTuple):
         return FeaturePath(np.arange(len(path.runs)), path.inertia, path.objective(lam), windows(path), means)
 
 
+def _in_precision(means: Means, dtype: Any) -> Means:
+    """The means in single precision, if they are to be and it holds them."""
+    if max(_largest(means.A), _largest(means.base)) > np.finfo(dtype).max:
+        return means
+    return Means(means.A.astype(dtype), means.base.astype(dtype))
+
+
 def _of_path(path: StepwisePath, K: int, lam: float) -> FoundFeatures:
     """The features of one number of a path."""
     run = path.runs[K]
-    return FoundFeatures(run._replace(trace=[value + lam * K for value in run.trace]), path.restarts[K])
+    trace, converged = [value + lam * K for value in run.trace], run.converged and path.complete
+    return FoundFeatures(run._replace(trace=trace, converged=converged), path.restarts[K])
+
+
+def _check_evenness(weight: Array) -> None:
+    """Weights of which the smallest is not lost beside all of them."""
+    if weight.size and weight.sum() > FEATURES.most_uneven * weight.min():
+        raise ValueError(
+            f"sample_weight adds up to {weight.sum():g}, and its smallest positive entry is {weight.min():g}. Features "
+            f"are exact up to a ratio of {FEATURES.most_uneven:g}: raise weights below "
+            f"{weight.sum() / FEATURES.most_uneven:.3g}, or set them to 0, which leaves their rows out."
+        )
+
+
+def _largest(X: Any) -> float:
+    values = X.data if sp.issparse(X) else X
+    return float(np.abs(values).max(initial=0.0))
+
+
+def _check_others(X: Any) -> None:
+    """Rows whose squares float64 holds."""
+    largest, most = _largest(X), np.sqrt(FEATURES.largest)
+    if largest * np.sqrt(X.shape[1]) > most:
+        raise ValueError(
+            f"The squares of X are too large for float64: its largest entry is {largest:g}, and rows may be up to "
+            f"{most:g} long. Divide the data, of the fit as well, by {largest:g}."
+        )
 
 
 def _check_arithmetic(table: FeatureTable) -> None:
     """Sums of squares that float64 holds, and in which the differences between rows are not lost."""
-    X = table.X
-    largest = float(np.abs(X.data if table.sparse else X).max(initial=0.0))
-    if not np.isfinite(table.total) or (largest > 0 and table.total < FEATURES.smallest):
+    X, largest = table.X, _largest(table.X)
+    # light rows may have means that are longer, and heavy ones differences that are smaller, by this in their squares
+    ratio = table.mass / table.weight.min() / table.n
+    least, most = FEATURES.smallest * ratio, FEATURES.largest / ratio
+    if largest > 0 and not (least < table.square.max() < most and least < table.total < most):
         raise ValueError(
-            f"The sum of squares of X (largest entry {largest:g}, weights included) is {table.total:g}, which "
-            "float64 cannot work with. Rescale the data; lam scales with their square."
+            f"The sum of squares of X (largest entry {largest:g}, weights included) is {table.total:g}; float64 can work "
+            f"with {least:.3g} to {most:.3g}, with and without weights. Divide X by {largest:g} and sample_weight by its "
+            "mean; lam scales with the weights and with the squares of X."
         )
     if not table.sparse and table.spread < FEATURES.far * table.total and not _nearly_equal(X):
         raise ValueError(

@@ -1,6 +1,5 @@
 """Means of features and their allocation; the solve for the means, dependent columns included."""
 
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -8,8 +7,12 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.features.feature_numbers import FEATURES
 from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.features.least_squares import rotate
 from kfree.inference.loop import Budget, repeat
 from kfree.kernels import kernels
+
+# Primes below 2^31: products of two residues fit int64.
+_PRIMES = (2_147_483_647, 2_147_483_629)
 
 
 class Means(NamedTuple):
@@ -61,37 +64,55 @@ def solve(table: FeatureTable, Z: Array, sums: tuple[Array, Array] | None = None
     if not Z.shape[1] and not table.intercept:
         return SolvedMeans(Means(np.zeros((0, table.p)), np.zeros(table.p)), np.zeros(0, bool), table.total)
     S, T = table.sums(Z) if sums is None else sums
-    keep, A, forced = np.zeros(S.shape[0], bool), np.empty_like(T), np.full(S.shape[0], -1, np.int8)
-    doubt, gain = kernels().solve_means(S, T, forced, keep, A)
+    keep, A, dropped = np.zeros(S.shape[0], bool), np.empty_like(T), np.zeros(S.shape[0], bool)
+    doubt, gain = kernels().solve_means(S, T, dropped, keep, A)
     if doubt >= 0:  # float64 cannot tell; whole numbers can
-        forced[:] = independent(gram(table, Z))
-        _, gain = kernels().solve_means(S, T, forced, keep, A)
-    inertia = max(table.total - gain, 0.0)
+        z = bordered(table, Z)
+        dropped = ~independent(np.rint(z.T @ z).astype(np.int64))
+        doubt, gain = kernels().solve_means(S, T, dropped, keep, A)
+        if doubt >= 0:
+            return _solve_by_rotations(table, Z, z, ~dropped)
+    return _solved(table, A, keep, max(table.total - gain, 0.0))
+
+
+def _solved(table: FeatureTable, A: Array, keep: Array, inertia: float) -> SolvedMeans:
     if table.intercept:
         return SolvedMeans(Means(A[1:], A[0]), keep[1:], inertia)
     return SolvedMeans(Means(A, np.zeros(table.p)), keep, inertia)
 
 
-def gram(table: FeatureTable, Z: Array) -> Array:
-    """Unweighted ``Z'Z`` as whole numbers, with the intercept's column in front."""
-    z = Z.astype(np.int64)
-    if table.intercept:
-        z = np.concatenate([np.ones((table.n, 1), np.int64), z], axis=1)
-    return z.T @ z
+def _solve_by_rotations(table: FeatureTable, Z: Array, z: Array, keep: Array) -> SolvedMeans:
+    """The same without the sums, in which columns are lost that only light rows tell apart."""
+    rotated = rotate(z[:, keep], table.weight)
+    A = np.zeros((keep.size, table.p))
+    A[keep] = rotated.solve(table.combine(np.sqrt(table.weight)[:, None] * rotated.basis))
+    found = _solved(table, A, keep, np.inf)
+    return found._replace(inertia=explicit_inertia(table, Z, found.means))
+
+
+def bordered(table: FeatureTable, Z: Array) -> Array:
+    """The columns in float64, with the intercept's in front."""
+    z = Z.astype(np.float64)
+    return np.concatenate([np.ones((table.n, 1)), z], axis=1) if table.intercept else z
 
 
 def independent(S: Array) -> Array:
-    """Which columns do not depend on those before them, by exact elimination of their Gram matrix."""
-    rows = [[Fraction(int(value)) for value in row] for row in S]
-    keep = np.zeros(len(rows), bool)
-    for k in range(len(rows)):
-        if rows[k][k] == 0:  # the Schur complement of a Gram matrix: its row and column are zero, too
-            continue
-        keep[k] = True
-        for i in range(k + 1, len(rows)):
-            factor = rows[i][k] / rows[k][k]
-            if factor:
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k])]
+    """Which columns do not depend on those before them, by elimination of their Gram matrix modulo a prime.
+
+    What is independent there is so in truth. What is not may be so if the prime divides a minor, by a chance of
+    one in 2^31: so two primes are asked.
+    """
+    return max((_pivots(S, prime) for prime in _PRIMES), key=np.count_nonzero)
+
+
+def _pivots(S: Array, prime: int) -> Array:
+    rest, keep = S % prime, np.zeros(len(S), bool)
+    for k in range(len(S)):
+        pivot = int(rest[k, k])
+        if pivot:
+            keep[k] = True
+            factor = rest[k + 1 :, k] * pow(pivot, -1, prime) % prime
+            rest[k + 1 :, k + 1 :] = (rest[k + 1 :, k + 1 :] - factor[:, None] * rest[k, k + 1 :]) % prime
     return keep
 
 

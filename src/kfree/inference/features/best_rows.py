@@ -8,6 +8,7 @@ from kfree.families import Array
 from kfree.inference.features.allocation import Means, relative_products, shifted_squares
 from kfree.inference.features.feature_numbers import FEATURES
 from kfree.inference.features.feature_table import FeatureTable, add_up
+from kfree.inference.loop import Budget
 from kfree.kernels import kernels
 
 
@@ -31,14 +32,22 @@ class ImprovedRows(NamedTuple):
     sums: tuple[Array, Array]  # of the new allocation
 
 
-def improve_rows(P: Array, G: Array, slack: Array, rule: RowRule, Z: Array, cost: Array) -> int:
-    """Improve rows in place; ``cost`` is what each costs besides its square. Returns how many changed."""
+def improve_rows(P: Array, G: Array, slack: Array, rule: RowRule, stop: Array, Z: Array, cost: Array) -> int:
+    """Improve rows in place; ``cost`` is what each costs besides its square. Returns how many changed.
+
+    The best of all rows is looked for until ``stop`` is set; rows that it has not come to stay as they are.
+    """
     if not G.shape[0]:
         cost[:] = 0.0
         return 0
     if rule.exact:
-        return int(kernels().best_rows(P, G, slack, rule.nodes, Z, cost))
+        return int(kernels().best_rows(P, G, slack, rule.nodes, stop, Z, cost))
     return int(kernels().sweep_rows(P, G, slack, Z, cost))
+
+
+def all_rows(K: int) -> Array:
+    """All 2^K rows of bits."""
+    return ((np.arange(1 << K)[:, None] >> np.arange(K)) & 1).astype(np.uint8)
 
 
 def slack_of(square: Array, G: Array) -> Array:
@@ -46,7 +55,7 @@ def slack_of(square: Array, G: Array) -> Array:
     return FEATURES.tie * (square + (G.diagonal().max() if G.shape[0] else 0.0))
 
 
-def improve_all_rows(table: FeatureTable, Z: Array, means: Means, rule: RowRule) -> ImprovedRows:
+def improve_all_rows(table: FeatureTable, Z: Array, means: Means, rule: RowRule, budget: Budget) -> ImprovedRows:
     """Improve every row of Z in place and add up what the solve needs, in one reading of the rows."""
     G = means.A @ means.A.T
     shift = means.base @ means.A.T
@@ -59,14 +68,14 @@ def improve_all_rows(table: FeatureTable, Z: Array, means: Means, rule: RowRule)
         P = np.ascontiguousarray(part @ means.A.T)
         if table.intercept:
             P -= shift
-        counts.append(improve_rows(P, G, slack[span], rule, Z[span], cost[span]))
+        counts.append(improve_rows(P, G, slack[span], rule, budget.stop, Z[span], cost[span]))
         return table.part_sums(part, Z[span], span, table.intercept)
 
     sums = add_up(iter(table.each(of_span)))
     return ImprovedRows(sum(counts), sums)
 
 
-def allocate(table: FeatureTable, means: Means, rule: RowRule) -> tuple[Array, Array]:
+def allocate(table: FeatureTable, means: Means, rule: RowRule, budget: Budget) -> tuple[Array, Array]:
     """Best rows from scratch, and their squared residuals; above the table's reach from several starts."""
     A = means.A
     K, G = A.shape[0], A @ A.T
@@ -75,10 +84,10 @@ def allocate(table: FeatureTable, means: Means, rule: RowRule) -> tuple[Array, A
 
     def of_span(span: slice) -> None:
         P = relative_products(table, means, span)
-        improve_rows(P, G, slack[span], rule, Z[span], cost[span])
+        improve_rows(P, G, slack[span], rule, budget.stop, Z[span], cost[span])
         for start in _starts(P, G) if K else ():
             other = cost[span].copy()
-            improve_rows(P, G, slack[span], rule, start, other)
+            improve_rows(P, G, slack[span], rule, budget.stop, start, other)
             better = other < cost[span] - slack[span]
             Z[span][better], cost[span][better] = start[better], other[better]
 

@@ -45,11 +45,11 @@ class BPPass:
         """Visit all rows."""
         start, blocks = 0, 1
         while start < self.table.n and not (start and budget.spent):
-            window = self._propose(start, min(self.table.n, start + blocks * block), block)
+            window = self._propose(start, min(self.table.n, start + blocks * block), block, budget)
             calm = self._walk(window, block, budget)
             start, blocks = window.stop, blocks * 2 if calm else 1
 
-    def _propose(self, start: int, stop: int, block: int) -> _Window:
+    def _propose(self, start: int, stop: int, block: int, budget: Budget) -> _Window:
         """Rows of some blocks against the present means, sole members ignored."""
         proposed, G = self.Z[start:stop].copy(), self.A @ self.A.T
         largest = G.diagonal().max(initial=0.0)
@@ -58,7 +58,8 @@ class BPPass:
         def of_span(span: slice) -> Array:
             P = self.table.products(span, self.A) - self.base @ self.A.T
             slack = FEATURES.tie * (self.price / self.table.weight[span] + self.square[span] + largest)
-            improve_rows(P, G, slack, self.rule, proposed[span.start - start : span.stop - start], np.empty(len(P)))
+            some = proposed[span.start - start : span.stop - start]
+            improve_rows(P, G, slack, self.rule, budget.stop, some, np.empty(len(P)))
             return P
 
         P = np.concatenate(list(self.table.over(spans, of_span)))
@@ -80,6 +81,7 @@ class BPPass:
                 self.price,
                 self.rule.exact,
                 self.rule.nodes,
+                budget.stop,
                 first,
                 self.Z[rows],
                 self.count,

@@ -6,13 +6,11 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.features.allocation import FeatureState, settle
+from kfree.inference.features.careful_bp import BIRTH, DONE, REPLACED, careful_rows
 from kfree.inference.features.feature_goal import FeatureGoal
 from kfree.inference.features.feature_table import FeatureTable
 from kfree.inference.loop import Budget, Info, Outcome, check_fall, repeat, run
 from kfree.kernels import kernels
-
-# Why the compiled visits come back.
-_DONE, _BIRTH, _REPLACED = 0, 1, 2
 
 
 class Visits(NamedTuple):
@@ -29,17 +27,19 @@ def collapsed_pass(
     """Visit every row once; the state, and how many rows changed."""
 
     def some_rows(now: Visits) -> tuple[Visits, bool]:
-        Z, event, changed, rows = _visit(table, X, goal, now)
+        Z, event, changed, rows = _visit(table, X, goal, now, budget)
         state = settle(table, Z)
         before, after = goal.objective(now.state), goal.objective(state)
         check_fall(before, after, table.total, "in a pass of collapsed BP-means")
-        return Visits(state, now.changed + changed, rows), event == _DONE or rows >= table.n
+        return Visits(state, now.changed + changed, rows), event == DONE or rows >= table.n
 
     done, _ = repeat(some_rows, Visits(state), budget, always=1)
     return done.state, done.changed
 
 
-def _visit(table: FeatureTable, X: Array, goal: FeatureGoal, now: Visits) -> tuple[Array, int, int, int]:
+def _visit(
+    table: FeatureTable, X: Array, goal: FeatureGoal, now: Visits, budget: Budget
+) -> tuple[Array, int, int, int]:
     """Visit rows until a feature comes or goes, or rounding must be cleared away.
 
     Returns the allocation, what happened, the rows that changed, and how many have been visited.
@@ -48,14 +48,16 @@ def _visit(table: FeatureTable, X: Array, goal: FeatureGoal, now: Visits) -> tup
     Z = np.concatenate([np.ones((table.n, fixed), np.uint8), now.state.Z], axis=1)
     S, T = table.sums(now.state.Z) if Z.shape[1] else (np.zeros((0, 0)), np.zeros((0, table.p)))
     M, A, G = np.zeros_like(S), np.zeros_like(T), np.zeros_like(S)
-    kernels().rebuild(S, T, M, A, G)
     price = np.inf if goal.price is None else goal.price  # that no feature comes or goes
-    n, event, changed, drop = kernels().collapsed_rows(
-        X, table.weight, table.square, price, fixed, goal.rule.exact, now.rows, Z, S, T, M, A, G
-    )
-    if event == _REPLACED:
+    if table.uneven or not kernels().rebuild(S, T, M, A, G):
+        n, event, changed, drop = careful_rows(table, X, goal, price, budget.stop, now.rows, Z)
+    else:
+        n, event, changed, drop = kernels().collapsed_rows(
+            X, table.weight, table.square, price, fixed, goal.rule.exact, budget.stop, now.rows, Z, S, T, M, A, G
+        )
+    if event == REPLACED:
         Z = np.delete(Z, drop, axis=1)
-    elif event == _BIRTH:
+    elif event == BIRTH:
         column = np.zeros((table.n, 1), np.uint8)
         column[n] = 1
         Z, changed = np.concatenate([Z, column], axis=1), changed + 1

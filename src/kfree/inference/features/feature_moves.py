@@ -17,12 +17,16 @@ from kfree.inference.loop import Budget, Outcome, attempt, repeat
 
 
 def polishable(table: FeatureTable) -> bool:
-    """Whether the collapsed moves are tried: they look at dense rows, many times."""
-    return table.n <= FEATURES.polish_rows and not (table.sparse and table.n * table.p > FEATURES.polish_entries)
+    """Whether the collapsed moves are tried: they look at dense rows, many times; at uneven ones too slowly."""
+    small = table.n <= FEATURES.polish_rows and not (table.sparse and table.n * table.p > FEATURES.polish_entries)
+    return small and not table.uneven
 
 
 def removal_costs(table: FeatureTable, state: FeatureState) -> Array:
     """By how much the inertia rises if a feature is taken out, the bits of the others staying."""
+    if table.uneven:  # sums of all rows do not say what light ones do
+        cost = np.array([without(table, state, k).inertia for k in range(state.K)]) - state.inertia
+        return np.maximum(cost, 0.0)
     S, _ = table.sums(state.Z)
     inverse = np.linalg.pinv(S, hermitian=True).diagonal()[1 if table.intercept else 0 :]
     length = np.einsum("ij,ij->i", state.means.A, state.means.A)

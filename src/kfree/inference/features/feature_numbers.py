@@ -22,8 +22,17 @@ class FeatureNumbers(NamedTuple):
     exhausted: float = 1e-13
     #: A share of the sum of squares about the mean below which rounding decides. Set: rounding of float64.
     far: float = 1e-12
+    #: The sum of the weights over the smallest up to which normal equations are solved and rows taken out of their
+    #: inverse: its rounding times this is what ``loop`` allows an objective. Set: rounding of float64.
+    even: float = 1e7
+    #: The same up to which there is a fit: rounding of the means costs its square times this, a rounding of the sum.
+    #: Set: rounding of float64.
+    most_uneven: float = 1e16
     #: Sums of squares below this are too near to the smallest numbers to be worked with. Set: range of float64.
     smallest: float = 1e-290
+    #: Sums of squares above this are too near to the largest numbers: products with features are sums of many of them.
+    #: Set: range of float64.
+    largest: float = 1e296
 
     #: Features up to which all rows of bits are looked at. Set: spec/features.md, section 6.
     most_exhaustive: int = 12

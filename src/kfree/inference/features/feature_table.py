@@ -27,6 +27,8 @@ class FeatureTable:
         self.square = np.concatenate([self._squares(span) for span in self.spans])  # (n,) squared lengths
         self.total = float(self.weight @ self.square)
         self.mass = float(self.weight.sum())
+        # weights that sums of squares of columns cannot do justice to
+        self.uneven = self.weighted and bool(self.mass > FEATURES.even * self.weight.min())
         mean = self.mean
         # what is left about the mean; of sparse rows by subtraction
         if self.sparse:
@@ -95,6 +97,11 @@ class FeatureTable:
         bordered = self.intercept if bordered is None else bordered
         parts = self.each(lambda span: self.part_sums(self.part(span), Z[span], span, bordered))
         return add_up(parts)
+
+    def combine(self, factors: Array) -> Array:
+        """``factors' X``."""
+        parts = self.each(lambda span: np.asarray((self.part(span).T @ factors[span]).T))
+        return np.ascontiguousarray(sum(parts))
 
     def part_sums(self, part: Any, Z: Array, span: slice, bordered: bool) -> tuple[Array, Array]:
         """The share of one span in ``sums``."""

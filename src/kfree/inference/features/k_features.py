@@ -18,21 +18,20 @@ _RESTS, _DEPENDENT = 1, 2
 
 def run_k_features(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     """Run K-features from an allocation and means (which need not be its best); the price plays no part."""
-    small = table.plain and len(table.spans) == 1 and start.K and not budget.told
+    small = table.plain and len(table.spans) == 1 and start.K and not budget.told and not table.uneven
     done = (_compiled if small else _pass_by_pass)(table, start.as_start(), goal, budget)
     if not done.state.solved:  # interrupted before the end of the first pass
         state = settle_with_reseeds(table, start.Z, budget)
         return Outcome(state, [state.inertia], False)
-    # the pass that finds nothing to change is not counted
-    return Outcome(done.state, done.trace[:-1], True) if done.converged else done
+    return done
 
 
 def _pass_by_pass(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     def one_pass(state: FeatureState) -> tuple[FeatureState, Info]:
         Z = state.Z.copy()
-        found = improve_all_rows(table, Z, state.means, goal.rule)
+        found = improve_all_rows(table, Z, state.means, goal.rule, budget)
         if state.solved and not found.changed:
-            return state, Info(state.inertia, table.total, 0.0, 0, state.K)
+            return state, Info(state.inertia, table.total, 0.0, 0, state.K, idle=True)
         new = settle_with_reseeds(table, Z, budget, found.sums)
         return new, Info(new.inertia, table.total, found.changed / table.n, int(not state.solved), new.K)
 
@@ -54,7 +53,7 @@ def _compiled(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budge
         Z, A = state.Z.copy(), state.means.A.copy()
         room = np.empty(min(FEATURES.passes_together, goal.max_iter - now.made))
         passes, ended = kernels().run_features(
-            table.X, table.weight, table.square, rule.exact, rule.nodes, state.solved, Z, A, room
+            table.X, table.weight, table.square, rule.exact, rule.nodes, budget.stop, state.solved, Z, A, room
         )
         trace = room[:passes].tolist()
         if passes:
@@ -65,7 +64,7 @@ def _compiled(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budge
             trace.append(state.inertia)
         scale, K = table.total, start.K
         earlier = tuple([Info(value, scale, 1.0, 0, K) for value in trace[:-1]])
-        last = Info(trace[-1], scale, float(ended != _RESTS), 0, K, earlier)
+        last = Info(trace[-1], scale, float(ended != _RESTS), 0, K, earlier, idle=ended == _RESTS)
         return _Passes(state, now.made + len(trace)), last
 
     done = run(some_passes, _Passes(start, 0), budget, phase="K-features", tol=0.0, max_iter=goal.max_iter, always=1)

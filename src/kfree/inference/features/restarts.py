@@ -204,7 +204,7 @@ class RestartRows(NamedTuple):
         """An allocation of the sample brought to all rows: each gets its best features."""
         assert self.sample is not None
         means = self.sample.means(state)
-        return FeatureState(allocate(self.table, means, self.goal.while_searching().rule)[0], means)
+        return FeatureState(allocate(self.table, means, self.goal.while_searching().rule, self.budget)[0], means)
 
     def all_of(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
         """What all jobs give, or those that ended if the user interrupts; but one at least."""

@@ -20,6 +20,7 @@ class StepwisePath(NamedTuple):
 
     runs: list[Outcome]
     restarts: list[list[Restart]]  # of each K
+    complete: bool = False  # whether it has ended by itself
 
     @property
     def K(self) -> int:
@@ -85,8 +86,9 @@ class Stepper:
 
         path = attempt(nothing, nothing, self.budget)
         if self.exhausted(path) or enough(path):
-            return path
-        return repeat(one_more, path, self.budget, always=1)[0]
+            return path._replace(complete=True)
+        path, done = repeat(one_more, path, self.budget, always=1)
+        return path._replace(complete=done and not self.budget.spent)
 
 
 def grow_path(stepper: Stepper, lam: float, patience: int, most: int | None) -> StepwisePath:
@@ -159,4 +161,4 @@ def price_of(stepper: Stepper, K: int) -> tuple[float | None, StepwisePath]:
     """The price at which K features are best, None if another number always is; and the path that says so."""
     path = stepper.grow(lambda path: K + FEATURES.beyond_more <= path.K)
     lo, hi = windows(path)[K] if path.K >= K else (np.nan, np.nan)
-    return (float(np.sqrt(max(lo, FEATURES.deep * hi) * hi)) if hi > 0 else None), path
+    return (_middle(lo, hi) if hi > 0 else None), path

@@ -31,16 +31,19 @@ def sweep_rows(P, G, slack, Z, cost):  # noqa: D103
 
 
 @njit(nogil=True, cache=True)
-def best_rows(P, G, slack, cap, Z, cost):  # noqa: D103
+def best_rows(P, G, slack, cap, stop, Z, cost):  # noqa: D103
     K = G.shape[0]
     none = np.zeros(K)
     if K > _MOST:
-        return _decode_rows(P, none, G, slack, cap, Z, cost)
+        return _decode_rows(P, none, G, slack, cap, stop, Z, cost)
     own_low, own_high, shared, least = make_tables(G)
     low, high = np.zeros(1 << _LOW), np.zeros(1 << (_MOST - _LOW))
     changed = 0
     for n in range(P.shape[0]):
         p, z = P[n], Z[n]
+        if stop[0]:
+            cost[n] = cost_of(z, p, none, G)
+            continue
         now = index_of(z)
         row, value = least_row(p, none, own_low, own_high, shared, least, now, low, high)
         if row != now:
@@ -55,18 +58,18 @@ def best_rows(P, G, slack, cap, Z, cost):  # noqa: D103
 
 
 @njit(nogil=True, cache=True)
-def _decode_rows(P, none, G, slack, cap, Z, cost):
+def _decode_rows(P, none, G, slack, cap, stop, Z, cost):
     order, R = factor(G)
     changed = 0
     for n in range(P.shape[0]):
-        if decode_row(P[n], none, G, order, R, cap, slack[n], Z[n]):
+        if not stop[0] and decode_row(P[n], none, G, order, R, cap, slack[n], Z[n]):
             changed += 1
         cost[n] = cost_of(Z[n], P[n], none, G)
     return changed
 
 
 @njit(nogil=True, cache=True)
-def walk_rows(P, G, proposed, known, redo, weight, square, lam, exact, cap, first, Z, count):  # noqa: D103
+def walk_rows(P, G, proposed, known, redo, weight, square, lam, exact, cap, stop, first, Z, count):  # noqa: D103
     K = G.shape[0]
     charge, free, largest = np.zeros(K), np.zeros(K), 0.0
     for k in range(K):
@@ -78,6 +81,8 @@ def walk_rows(P, G, proposed, known, redo, weight, square, lam, exact, cap, firs
     z = np.zeros(K, np.uint8)
     changed = 0
     for n in range(first, P.shape[0]):
+        if stop[0]:
+            break
         w = weight[n]
         slack = 1e-12 * (lam / w + square[n] + largest)
         alone = False
@@ -122,7 +127,7 @@ def walk_rows(P, G, proposed, known, redo, weight, square, lam, exact, cap, firs
 
 
 @njit(nogil=True, cache=True)
-def solve_means(S, T, forced, keep, A):  # noqa: D103
+def solve_means(S, T, dropped, keep, A):  # noqa: D103
     K, p = T.shape
     L = np.zeros((K, K))
     gain = 0.0
@@ -135,8 +140,8 @@ def solve_means(S, T, forced, keep, A):  # noqa: D103
                     inner -= L[k, m] * L[j, m]
                 L[k, j] = inner / L[j, j]
                 pivot -= L[k, j] * L[k, j]
-        keep[k] = pivot > 1e-7 * S[k, k] if forced[k] < 0 else forced[k] == 1 and pivot > 0.0
-        if forced[k] < 0 and S[k, k] > 0.0 and 1e-11 * S[k, k] <= pivot <= 1e-7 * S[k, k]:
+        keep[k] = pivot > 1e-7 * S[k, k] and not dropped[k]
+        if S[k, k] > 0.0 and not keep[k] and not dropped[k]:
             return k, gain
         if keep[k]:
             L[k, k] = np.sqrt(pivot)

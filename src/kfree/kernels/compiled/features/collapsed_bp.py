@@ -263,7 +263,7 @@ def _replace_essential(x, w, z, square, lam, slack, fixed, exact, v, S, T, tops,
 
 
 @njit(nogil=True, cache=True)
-def collapsed_rows(X, weight, square, lam, fixed, exact, first, Z, S, T, M, A, G):  # noqa: D103
+def collapsed_rows(X, weight, square, lam, fixed, exact, stop, first, Z, S, T, M, A, G):  # noqa: D103
     C = Z.shape[1]
     size = 1 << min(C - fixed, _MOST)
     tops, bottoms = np.zeros(size), np.zeros(size)
@@ -272,6 +272,8 @@ def collapsed_rows(X, weight, square, lam, fixed, exact, first, Z, S, T, M, A, G
     finite = lam if lam < np.inf else 0.0
     changed = 0
     for n in range(first, X.shape[0]):
+        if stop[0]:
+            break
         x, w, z = X[n], weight[n], Z[n]
         largest = 0.0
         for k in range(C):

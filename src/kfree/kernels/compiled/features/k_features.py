@@ -10,11 +10,11 @@ _FRESH = 10  # passes after which the sums are formed anew, so that rounding doe
 
 
 @njit(nogil=True, cache=True)
-def run_features(X, weight, square, exact, cap, solved, Z, A, trace):  # noqa: D103
+def run_features(X, weight, square, exact, cap, stop, solved, Z, A, trace):  # noqa: D103
     n, K = Z.shape
     total = np.dot(weight, square)
     slack, cost, z = np.empty(n), np.empty(n), np.empty((n, K))
-    forced, keep, solution = np.full(K, -1, np.int8), np.zeros(K, np.bool_), np.empty_like(A)
+    dropped, keep, solution = np.zeros(K, np.bool_), np.zeros(K, np.bool_), np.empty_like(A)
     before, S, T = Z.copy(), np.zeros((K, K)), np.zeros_like(A)
     for count in range(trace.shape[0]):
         G, P = np.dot(A, A.T), np.dot(X, A.T)
@@ -23,7 +23,7 @@ def run_features(X, weight, square, exact, cap, solved, Z, A, trace):  # noqa: D
             largest = max(largest, G[k, k])
         for i in range(n):
             slack[i] = 1e-12 * (square[i] + largest)
-        changed = best_rows(P, G, slack, cap, Z, cost) if exact else sweep_rows(P, G, slack, Z, cost)
+        changed = best_rows(P, G, slack, cap, stop, Z, cost) if exact else sweep_rows(P, G, slack, Z, cost)
         if changed == 0 and solved:
             return count, RESTS
         if count % _FRESH == 0 or 4 * changed > n:
@@ -33,12 +33,14 @@ def run_features(X, weight, square, exact, cap, solved, Z, A, trace):  # noqa: D
         else:
             _update_sums(X, weight, before, Z, S, T)
         before[:] = Z
-        doubt, gain = solve_means(S, T, forced, keep, solution)
+        doubt, gain = solve_means(S, T, dropped, keep, solution)
         if doubt >= 0 or not keep.all():
             return count, DEPENDENT
         A[:] = solution
         solved = True
         trace[count] = max(total - gain, 0.0)
+        if stop[0]:
+            return count + 1, GOING
     return trace.shape[0], GOING
 
 

@@ -90,25 +90,31 @@ def sweep_rows(P, G, slack, Z, cost):
     return changed
 
 
-def best_rows(P, G, slack, cap, Z, cost):
-    """The same with the best of all 2^K rows; above 12 features by branch and bound, at most ``cap`` nodes a row."""
+def best_rows(P, G, slack, cap, stop, Z, cost):
+    """The same with the best of all 2^K rows; above 12 features by branch and bound, at most ``cap`` nodes a row.
+
+    Rows that are not yet looked at when another thread sets ``stop[0]`` stay as they are.
+    """
     none = np.zeros(len(G))
-    changed = sum(_best(P[n], none, G, slack[n], cap, Z[n]) for n in range(len(P)))
+    changed = sum(not stop[0] and _best(P[n], none, G, slack[n], cap, Z[n]) for n in range(len(P)))
     cost[:] = [_cost(Z[n], P[n], none, G) for n in range(len(P))]
     return changed
 
 
-def walk_rows(P, G, proposed, known, redo, weight, square, lam, exact, cap, first, Z, count):
+def walk_rows(P, G, proposed, known, redo, weight, square, lam, exact, cap, stop, first, Z, count):
     """Settle rows in order from ``first`` on, as a pass that visits them one by one would.
 
     A row takes what was proposed for its ``known`` first columns and tests the others; it is searched again if
     ``redo`` says so, if it is the only member of a column (leaving which saves lam), or if the search is exact and
     columns were added. ``count`` are members of the columns. Stops after the first row that emptied a column or
     whose residual may be worth a feature of its own; returns that row (or the number of rows) and how many changed.
+    Rows that are not yet looked at when another thread sets ``stop[0]`` stay as they are.
     """
     largest = G.diagonal().max(initial=0.0)
     none, changed = np.zeros(len(G)), 0
     for n in range(first, len(P)):
+        if stop[0]:
+            break
         z = Z[n].copy()
         slack = 1e-12 * (lam / weight[n] + square[n] + largest)
         alone = (z == 1) & (count == 1)
@@ -129,13 +135,13 @@ def walk_rows(P, G, proposed, known, redo, weight, square, lam, exact, cap, firs
     return len(P), changed
 
 
-def solve_means(S, T, forced, keep, A):
+def solve_means(S, T, dropped, keep, A):
     """Solve ``S A = T`` for the columns that do not depend on those before them; the others get zero rows.
 
     ``keep`` says which; the squared distance of column k from the span of those before it must exceed 1e-7 S[k, k].
-    Returns (k, gain) where float64 cannot decide about column k (between 1e-11 and 1e-7) and ``forced[k]`` is
-    negative, else -1; ``forced`` has 1 and 0 for columns that are known to be independent or not. The gain is
-    ``trace(T' A)``, what the fit takes off the sum of squares.
+    Returns (k, gain) where that of column k does not, and it is not ``dropped``, which says which columns are known to
+    depend on those before: float64 then cannot tell, nor solve. Else -1. The gain is ``trace(T' A)``, what the fit
+    takes off the sum of squares.
     """
     keep[:] = False
     for k in range(len(S)):
@@ -143,12 +149,9 @@ def solve_means(S, T, forced, keep, A):
         pivot = S[k, k]
         if before.size:
             pivot = pivot - S[k, before] @ np.linalg.solve(S[np.ix_(before, before)], S[before, k])
-        if forced[k] < 0:
-            if S[k, k] > 0 and 1e-11 * S[k, k] <= pivot <= 1e-7 * S[k, k]:
-                return k, 0.0
-            keep[k] = pivot > 1e-7 * S[k, k]
-        else:
-            keep[k] = forced[k] == 1 and pivot > 0
+        keep[k] = pivot > 1e-7 * S[k, k] and not dropped[k]
+        if S[k, k] > 0 and not keep[k] and not dropped[k]:
+            return k, 0.0
     A[:] = 0.0
     kept = np.flatnonzero(keep)
     if kept.size:

@@ -65,16 +65,16 @@ def _first_dependent(Z):
     return found
 
 
-def collapsed_rows(X, weight, square, lam, fixed, exact, first, Z, S, T, M, A, G):
+def collapsed_rows(X, weight, square, lam, fixed, exact, stop, first, Z, S, T, M, A, G):
     """Visit rows in order from ``first`` on; each takes the row that is best with the means solved for.
 
     ``fixed`` columns in front are never changed. A row that the other rows' means depend on is replaced only if a
     column can be dropped for it and its new row costs less than lam. Returns (row, event, rows changed, column): 0
     at the end, 1 if the row is worth a feature of its own, 2 if it was replaced and the column is to be dropped, 3
     if the sums should be formed anew. The sums and the means are those of Z when it returns; ``lam=inf`` keeps the
-    number of features.
+    number of features. Rows that are not yet visited when another thread sets ``stop[0]`` stay as they are.
     """
-    n, event, changed, drop = _visit(X, weight, square, lam, fixed, exact, first, Z, G)
+    n, event, changed, drop = _visit(X, weight, square, lam, fixed, exact, stop, first, Z, G)
     if event != REPLACED:
         wz = weight[:, None] * Z
         S[:], T[:] = wz.T @ Z, wz.T @ X
@@ -82,10 +82,12 @@ def collapsed_rows(X, weight, square, lam, fixed, exact, first, Z, S, T, M, A, G
     return n, event, changed, drop
 
 
-def _visit(X, weight, square, lam, fixed, exact, first, Z, G):
+def _visit(X, weight, square, lam, fixed, exact, stop, first, Z, G):
     changed, finite = 0, lam if lam < np.inf else 0.0
     largest = G.diagonal().max(initial=0.0)
     for n in range(first, len(X)):
+        if stop[0]:
+            break
         slack = 1e-12 * (finite + weight[n] * (square[n] + largest))
         rest = np.delete(Z, n, axis=0)
         drop = _first_dependent(rest)

@@ -7,26 +7,28 @@ from kfree.kernels.reference.features.best_rows import best_rows, solve_means, s
 GOING, RESTS, DEPENDENT = 0, 1, 2
 
 
-def run_features(X, weight, square, exact, cap, solved, Z, A, trace):
+def run_features(X, weight, square, exact, cap, stop, solved, Z, A, trace):
     """K-features in place: rows, then means, until no row changes or ``trace`` (inertia after each pass) is full.
 
     ``solved`` says whether A is the best for Z, so that the first look may already find that nothing changes.
     Returns the number of passes and 1 if it rests, 2 if columns of Z have become dependent on earlier ones (they are
-    the caller's; A is then that of the pass before), 0 if ``trace`` is full.
+    the caller's; A is then that of the pass before), 0 if ``trace`` is full or another thread has set ``stop[0]``.
     """
     for count in range(len(trace)):
         G, P = A @ A.T, X @ A.T
         slack, cost = 1e-12 * (square + G.diagonal().max(initial=0.0)), np.empty(len(X))
-        changed = best_rows(P, G, slack, cap, Z, cost) if exact else sweep_rows(P, G, slack, Z, cost)
+        changed = best_rows(P, G, slack, cap, stop, Z, cost) if exact else sweep_rows(P, G, slack, Z, cost)
         if not changed and solved:
             return count, RESTS
         wz = weight[:, None] * Z
         keep, solution = np.zeros(len(A), bool), np.empty_like(A)
-        doubt, gain = solve_means(wz.T @ Z, wz.T @ X, np.full(len(A), -1, np.int8), keep, solution)
+        doubt, gain = solve_means(wz.T @ Z, wz.T @ X, np.zeros(len(A), bool), keep, solution)
         if doubt >= 0 or not keep.all():
             return count, DEPENDENT
         A[:], solved = solution, True
         trace[count] = max(weight @ square - gain, 0.0)
+        if stop[0]:
+            return count + 1, GOING
     return len(trace), GOING
 
 
