@@ -90,7 +90,7 @@ class FeatureModel(NamedTuple):
         """The best features of each row; by a sweep of single bits if the time is up."""
         means, budget = self.means, budget or Budget()
         rule = RowRule(exact=not budget.spent)
-        _check_others(X)
+        _check_length(X)
         if self.with_intercept and not sp.issparse(X):  # as in the fit: the offset is taken off first
             means, X = Means(means.A, np.zeros(X.shape[1])), X - means.base
             return allocate(FeatureTable(X, np.empty(0)), means, rule, budget)[0]
@@ -166,12 +166,12 @@ class FeatureProblem(NamedTuple):
     def of(cls, X: Any, sample_weight: Any, *, intercept: bool, merge: bool, reduce: bool) -> "FeatureProblem":
         """Bind rows; those without weight are left out. ``merge`` copies; ``reduce`` to fewer columns."""
         weight = check_weight(sample_weight, X.shape[0])
+        _check_length(X)
         active = weight > 0 if weight.size else np.ones(X.shape[0], bool)
         idle = X[~active]
         if not active.all():
             X, weight = X[active], weight[active]
         _check_evenness(weight)
-        _check_others(idle)
         X, rows = densify(X), WeightedRows(active, weight, idle)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
@@ -182,9 +182,10 @@ class FeatureProblem(NamedTuple):
             X, weight, place = merge_copies(X, weight)
         dtype, shift = np.float32 if X.dtype == np.float32 else np.float64, np.zeros(X.shape[1])
         if intercept and not sp.issparse(X):  # features do not see the offset, and neither should rounding
-            shift = np.average(X.astype(np.float64, copy=False), axis=0, weights=weight if weight.size else None)
+            with np.errstate(over="ignore"):
+                shift = np.average(X.astype(np.float64, copy=False), axis=0, weights=weight if weight.size else None)
             X = X - shift
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             full = FeatureTable(X, weight, intercept=intercept)
         _check_arithmetic(full)
         reduced = reduce_columns(X) if reduce else X
@@ -331,13 +332,13 @@ def _largest(X: Any) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _check_others(X: Any) -> None:
+def _check_length(X: Any) -> None:
     """Rows whose squares float64 holds."""
     largest, most = _largest(X), np.sqrt(FEATURES.largest)
-    if largest * np.sqrt(X.shape[1]) > most:
+    if largest > most / np.sqrt(X.shape[1]):
         raise ValueError(
-            f"The squares of X are too large for float64: its largest entry is {largest:g}, and rows may be up to "
-            f"{most:g} long. Divide the data, of the fit as well, by {largest:g}."
+            f"The squares of X are too large for float64: its largest entry is {largest:g}, and rows of {X.shape[1]} "
+            f"columns may have entries up to {most / np.sqrt(X.shape[1]):.3g}. Divide X by {largest:g}, here and in fit."
         )
 
 

@@ -142,7 +142,7 @@ def run_bp_means(table: FeatureTable, start: FeatureState, goal: FeatureGoal, bu
         visit.run(FEATURES.block, budget)
         new = settle(table, visit.Z)
         before, value = goal.objective(state), goal.objective(new)
-        gained = before - value > FEATURES.tie * (1.0 + value)
+        gained = before - value > FEATURES.tie * (table.total + value)
         return new, Info(value, table.total, visit.changed / table.n, int(gained), new.K)
 
     done = run(one_pass, start.as_start(), budget, phase="BP-means", tol=0.0, max_iter=goal.max_iter, always=1)

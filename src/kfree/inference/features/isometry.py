@@ -28,6 +28,8 @@ def reduce_columns(X: Any) -> Any:
     if p > n:
         return np.ascontiguousarray(scipy.linalg.qr(work.T, mode="r")[0][:n].T)
     used = work.any(axis=0)
+    if not used.any():
+        return work[:, :1].copy()
     if used.sum() <= FEATURES.fewer_columns * p:
         work = np.ascontiguousarray(work[:, used])  # columns of zeros need no arithmetic
     basis = _row_space(work)

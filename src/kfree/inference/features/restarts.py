@@ -263,7 +263,7 @@ def _best_few(ended: list[Ended]) -> list[FeatureState]:
     values = [some.restart.objective for some in ended]
     chosen: list[int] = []
     for i in np.argsort(values, kind="stable"):
-        if all(abs(values[i] - values[j]) > FEATURES.distinct * (1.0 + abs(values[i])) for j in chosen):
+        if all(abs(values[i] - values[j]) > FEATURES.distinct * abs(values[i]) for j in chosen):
             chosen.append(int(i))
     return [ended[i].run.state for i in chosen[: FEATURES.brought]]
 
@@ -316,7 +316,7 @@ def fit_priced(
     def found() -> FoundFeatures:
         where = RestartRows.of(table, goal, seeds[-1], budget)
         assert goal.price is not None
-        small = goal._replace(price=goal.price * where.rows.mass / table.mass)
+        small = goal._replace(price=goal.price * (where.rows.mass / table.mass))
         origins = [Origin(turn, seed) for turn, seed in enumerate(seeds[:-1])]
         ended = spread([partial(priced_restart, where.rows, small, origin, budget) for origin in origins], goal, budget)
         if not ended:
