@@ -142,6 +142,7 @@ class BPMeans(BinaryFeatures):
         y : ignored
         sample_weight : array (n,), default=None
             Weights of rows; rows of weight 0 are left out and get their best features afterwards.
+            Together at most 1e16 times the smallest positive one.
 
         Returns
         -------
@@ -152,9 +153,9 @@ class BPMeans(BinaryFeatures):
         row = check_choice("row", self.row, ("auto", *ROWS))
         row = row if row != "auto" else "coordinate" if self.algorithm == "paper" else "exact"
         shuffle = check_flag("shuffle", self.shuffle)
-        problem, seed = self._problem(X, sample_weight), self._seed()
-        goal, budget = self._goal(problem, row=row, shuffle=shuffle, lam=lam), self._budget()
         with set_span_threads():
+            budget, seed, problem = self._budget(), self._seed(), self._problem(X, sample_weight)
+            goal = self._goal(problem, row=row, shuffle=shuffle, lam=lam)
             fitted = (problem.fit_auto if lam is None else problem.fit_priced)(goal, seed, budget)
         self._publish(fitted, budget)
         self._warn(budget, fitted)
@@ -175,6 +176,7 @@ def lam_for_n_components(X, n_components, *, sample_weight=None, base="auto", n_
     n_components : int
         K, at least 1.
     sample_weight : array (n,), default=None
+        As in :meth:`BPMeans.fit`.
     base, n_init, random_state, n_jobs
         As in :class:`StepwiseKFeatures`.
 
@@ -198,10 +200,10 @@ def lam_for_n_components(X, n_components, *, sample_weight=None, base="auto", n_
         raise ValueError(f"n_components={n_components} features need more than {X.shape[0]} rows to have a price.")
     model = BPMeans(base=base, n_init=n_init, random_state=random_state, n_jobs=n_jobs)
     model._check_common(("extended",))
-    problem, K = model._problem(X, sample_weight), int(n_components)
-    goal, budget = model._goal(problem, row="exact"), model._budget()
+    budget, K = model._budget(), int(n_components)
     with set_span_threads():
-        lam, inertia = problem.price_of(K, goal, model._seed(), budget)
+        problem = model._problem(X, sample_weight)
+        lam, inertia = problem.price_of(K, model._goal(problem, row="exact"), model._seed(), budget)
     if budget.interrupted:  # there is no price, and no model that could do without
         raise KeyboardInterrupt
     if lam is None:

@@ -125,6 +125,7 @@ class KFeatures(BinaryFeatures):
         y : ignored
         sample_weight : array (n,), default=None
             Weights of rows; rows of weight 0 are left out and get their best features afterwards.
+            Together at most 1e16 times the smallest positive one.
 
         Returns
         -------
@@ -133,9 +134,9 @@ class KFeatures(BinaryFeatures):
         check_number("n_components", self.n_components, least=1, integer=True)
         self._check_common(("extended", "paper"))
         check_choice("row", self.row, ROWS)
-        problem, K = self._problem(X, sample_weight), int(self.n_components)
-        goal, budget = self._goal(problem, row=self.row, K=K), self._budget()
         with set_span_threads():
+            budget, K, problem = self._budget(), int(self.n_components), self._problem(X, sample_weight)
+            goal = self._goal(problem, row=self.row, K=K)
             fitted = problem.fit_fixed(K, goal, self._seed(), budget)
         self._publish(fitted, budget)
         self._warn(budget, fitted)

@@ -98,6 +98,7 @@ class StepwiseKFeatures(BinaryFeatures):
         y : ignored
         sample_weight : array (n,), default=None
             Weights of rows; rows of weight 0 are left out and get their best features afterwards.
+            Together at most 1e16 times the smallest positive one.
 
         Returns
         -------
@@ -110,9 +111,9 @@ class StepwiseKFeatures(BinaryFeatures):
         most = self.max_components
         if most is not None:
             check_number("max_components", most, least=1, integer=True)
-        problem, seed = self._problem(X, sample_weight), self._seed()
-        goal, budget = self._goal(problem, row=self.row), self._budget()
         with set_span_threads():
+            budget, seed, problem = self._budget(), self._seed(), self._problem(X, sample_weight)
+            goal = self._goal(problem, row=self.row)
             if lam is None:
                 fitted = problem.fit_stepwise_auto(most, goal, seed, budget)
             else:
