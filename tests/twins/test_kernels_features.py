@@ -183,3 +183,22 @@ def test_seeds_equal_their_twins(seed, K, nothing):
         assert_allclose(a, b, atol=1e-12)
     left, Z, A = results[0]
     assert_allclose(((X - Z @ A) ** 2).sum(axis=1), left, atol=1e-10)
+
+
+def test_rows_stay_as_they_are_once_there_is_no_time():
+    rng = np.random.default_rng(0)
+    for K in (4, 14):
+        P, G, slack, Z, square = problem(0, K)
+        weight, count = np.ones(len(P)), Z.sum(axis=0, dtype=np.int64)
+        S = Z.T.astype(float) @ Z + np.eye(K)
+        state = S, rng.normal(size=(K, 3)), np.linalg.inv(S), np.zeros((K, 3)), np.zeros((K, K))
+        X = rng.normal(size=(len(P), 3))
+        for kernels in (compiled, reference):
+            z, cost = Z.copy(), np.empty(len(P))
+            assert kernels.best_rows(P, G, slack, 100, STOP, z, cost) == 0
+            assert_allclose(cost, ((z @ G) * z).sum(axis=1) - 2 * (z * P).sum(axis=1))
+            walk = P, G, z, K, np.ones(len(P), bool), weight, square, 1.0, True, 100, STOP, 0, z, count
+            assert kernels.walk_rows(*walk) == (len(P), 0)
+            found = kernels.collapsed_rows(X, weight, square, 1.0, 0, True, STOP, 0, z, *(a.copy() for a in state))
+            assert found == (len(P), 0, 0, -1)
+            assert_array_equal(z, Z)

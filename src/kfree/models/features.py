@@ -214,6 +214,15 @@ class FeatureProblem(NamedTuple):
                 raise ValueError(f"The means in init have shape {A.shape}; finite ones {(Z.shape[1], p)} are due.")
         return GivenStart(np.ascontiguousarray(Z[active], np.uint8), A)
 
+    def _check_lam(self, lam: float) -> None:
+        """A price that can be paid many times, and by the lightest row."""
+        most = FEATURES.largest * min(1.0, float(self.full.weight.min()))
+        if lam > most:
+            raise ValueError(
+                f"lam={lam:g} is more than float64 can work with here, {most:.3g}. No feature can save more than the sum "
+                f"of squares of X, {self.full.total:.3g}: any lam above that gives none."
+            )
+
     def fit_fixed(self, K: int, goal: FeatureGoal, seed: Seed, budget: Budget) -> FittedFeatures:
         """K features."""
         found = fit_fixed(self.table, K, goal, seed.spawn(goal.n_init + 1), None, budget)
@@ -221,6 +230,8 @@ class FeatureProblem(NamedTuple):
 
     def fit_priced(self, goal: FeatureGoal, seed: Seed, budget: Budget) -> FittedFeatures:
         """Features at the price of the goal."""
+        assert goal.price is not None
+        self._check_lam(goal.price)
         seeds = seed.spawn(2)[0].spawn(goal.n_init + 1)
         return self._fitted(fit_priced(self.table, goal, seeds, None, budget), budget, goal.price)
 
@@ -243,6 +254,7 @@ class FeatureProblem(NamedTuple):
         self, lam: float, patience: int, most: int | None, goal: FeatureGoal, seed: Seed, budget: Budget
     ) -> FittedFeatures:
         """Features as long as more of them pay."""
+        self._check_lam(lam)
         path = grow_path(Stepper(self.table, goal, seed, budget), lam, patience, most)
         return self._best_of(path, lam, budget)
 
@@ -305,7 +317,7 @@ class FeatureProblem(NamedTuple):
 
 def _in_precision(means: Means, dtype: Any) -> Means:
     """The means in single precision, if they are to be and it holds them."""
-    if max(_largest(means.A), _largest(means.base)) > np.finfo(dtype).max:
+    if max(_largest(means.A), _largest(means.base)) > float(np.finfo(dtype).max):
         return means
     return Means(means.A.astype(dtype), means.base.astype(dtype))
 
@@ -354,7 +366,7 @@ def _check_arithmetic(table: FeatureTable) -> None:
             f"with {least:.3g} to {most:.3g}, with and without weights. Divide X by {largest:g} and sample_weight by its "
             "mean; lam scales with the weights and with the squares of X."
         )
-    if not table.sparse and table.spread < FEATURES.far * table.total and not _nearly_equal(X):
+    if table.spread < FEATURES.far * table.total and not _nearly_equal(X):
         raise ValueError(
             f"The rows are too far from the origin for what they differ by: of their sum of squares {table.total:.3g} "
             f"only {table.spread:.3g} is about their mean, and shares below {FEATURES.far:g} are lost to rounding. "
@@ -362,6 +374,8 @@ def _check_arithmetic(table: FeatureTable) -> None:
         )
 
 
-def _nearly_equal(X: Array) -> bool:
+def _nearly_equal(X: Any) -> bool:
     """Whether all rows are the same but for rounding: one mean is all they have."""
-    return bool((np.ptp(X, axis=0) <= FEATURES.far * np.abs(X).max(axis=0)).all())
+    ends = [X.min(axis=0), X.max(axis=0)]
+    low, high = (end.toarray() if sp.issparse(X) else end for end in ends)
+    return bool((high - low <= FEATURES.far * np.maximum(np.abs(low), np.abs(high))).all())

@@ -50,6 +50,7 @@ def isometric(X: Any) -> Array:
     By the eigenvectors of those products, so what is below 1e-8 of the largest direction is lost: enough to search,
     and no dense row of the user's columns is ever formed.
     """
+    X = X.astype(np.float64, copy=False)
     values, basis = np.linalg.eigh((X @ X.T).toarray())
     kept = values > FEATURES.rank * max(values[-1], np.finfo(float).tiny)
     return np.ascontiguousarray(basis[:, kept] * np.sqrt(values[kept]))
