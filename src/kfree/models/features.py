@@ -110,7 +110,9 @@ class FeatureModel(NamedTuple):
         with np.errstate(over="ignore", invalid="ignore"):
             rows = Z.astype(self.components.dtype) @ self.components + self.intercept
         if not np.isfinite(rows).all():
-            raise ValueError(f"Z has entries up to {np.abs(Z).max():g}: sums of that many means overflow. Pass 0 and 1.")
+            raise ValueError(
+                f"Z has entries up to {np.abs(Z).max():g}: sums of that many means overflow. Pass 0 and 1."
+            )
         return rows
 
     def canonical(self) -> "FeatureModel":
