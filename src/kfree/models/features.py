@@ -221,8 +221,8 @@ class FeatureProblem(NamedTuple):
         most = FEATURES.largest * min(1.0, float(self.full.weight.min()))
         if lam > most:
             raise ValueError(
-                f"lam={lam:g} is more than float64 can work with here, {most:.3g}. No feature can save more than the sum "
-                f"of squares of X, {self.full.total:.3g}: any lam above that gives none."
+                f"lam={lam:g} is more than float64 can work with here, {most:.3g}. No feature can save more than the "
+                f"sum of squares of X, {self.full.total:.3g}: any lam above that gives none."
             )
 
     def fit_fixed(self, K: int, goal: FeatureGoal, seed: Seed, budget: Budget) -> FittedFeatures:
@@ -351,8 +351,8 @@ def _check_length(X: Any) -> None:
     largest, most = _largest(X), np.sqrt(FEATURES.largest)
     if largest > most / np.sqrt(X.shape[1]):
         raise ValueError(
-            f"The squares of X are too large for float64: its largest entry is {largest:g}, and rows of {X.shape[1]} "
-            f"columns may have entries up to {most / np.sqrt(X.shape[1]):.3g}. Divide X by {largest:g}, here and in fit."
+            f"The squares of X are too large for float64: its largest entry is {largest:g}, and entries of "
+            f"{X.shape[1]} columns may be up to {most / np.sqrt(X.shape[1]):.3g}. Divide X by {largest:g}, in fit, too."
         )
 
 
@@ -364,9 +364,9 @@ def _check_arithmetic(table: FeatureTable) -> None:
     least, most = FEATURES.smallest * ratio, FEATURES.largest / ratio
     if largest > 0 and not (least < table.square.max() < most and least < table.total < most):
         raise ValueError(
-            f"The sum of squares of X (largest entry {largest:g}, weights included) is {table.total:g}; float64 can work "
-            f"with {least:.3g} to {most:.3g}, with and without weights. Divide X by {largest:g} and sample_weight by its "
-            "mean; lam scales with the weights and with the squares of X."
+            f"The sum of squares of X (largest entry {largest:g}, weights included) is {table.total:g}; float64 can "
+            f"work with {least:.3g} to {most:.3g}, with and without weights. Divide X by {largest:g} and sample_weight "
+            "by its mean; lam scales with the weights and with the squares of X."
         )
     if table.spread < FEATURES.far * table.total and not _nearly_equal(X):
         raise ValueError(
