@@ -8,8 +8,9 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from kfree.families import Array
-from kfree.families.conjugate import CONJUGATE, Conjugate, Facts, join
-from kfree.families.conjugate.conjugate_family import hyperparameter
+from kfree.families.conjugate import ANCHORED, CONJUGATE, Conjugate, Facts, join
+from kfree.families.conjugate.conjugate_family import FARTHEST, LEAST_WIDTH, MOST_WIDTH, hyperparameter
+from kfree.families.conjugate.discrete import LARGEST_COUNT, totals
 from kfree.inference.variational.expected_likelihood import make_runner
 from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.posterior import Mixture, Setting
@@ -17,7 +18,7 @@ from kfree.inference.variational.sweep import assign, soften_all
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.checks import check_domain, check_number, check_weight
 from kfree.rows import Tied
-from kfree.rows.standardise import Units, blocks, standardise
+from kfree.rows.standardise import LARGEST, Units, blocks, standardise
 from kfree.structures import StickBreaking
 
 
@@ -51,11 +52,18 @@ def check_concentration(concentration: Any) -> StickBreaking:
         pair = concentration
     else:
         pair = (1.0, concentration)
-    most = VARIATIONAL.most_concentration
+    least, most = VARIATIONAL.least_concentration, VARIATIONAL.most_concentration
     for value in pair:
         check_number("concentration", value, above=0.0, hint="Pass a number > 0, or a pair of such.")
         if not value <= most:
             raise ValueError(f"concentration must be at most {most:g}, got {value!r}: all weight would be in the tail.")
+        if not value >= least:
+            raise ValueError(f"concentration must be at least {least:g}, got {value!r}: smaller ones change nothing.")
+    if float(pair[1]) > VARIATIONAL.most_ratio * float(pair[0]):
+        raise ValueError(
+            f"concentration=({pair[0]!r}, {pair[1]!r}) puts all weight in the tail: the second must be at most "
+            f"{VARIATIONAL.most_ratio:g} times the first."
+        )
     return StickBreaking(float(pair[0]), float(pair[1]))
 
 
@@ -67,6 +75,26 @@ def check_rows(X: Any, family: Conjugate) -> None:
             "X.toarray(), or use family='multinomial', 'poisson' or 'bernoulli'."
         )
     check_domain(X, family, "family")
+    if family.counted:
+        _check_counts(X, family)
+
+
+def _check_counts(X: Any, family: Conjugate) -> None:
+    """Counts that are exact."""
+    with np.errstate(over="ignore"):
+        size = totals(X) if family.counted == "row" else np.asarray(_dense(X.max(axis=1)), dtype=np.float64).ravel()
+    beyond = np.flatnonzero(size > LARGEST_COUNT)
+    if beyond.size:
+        what = "sums of rows" if family.counted == "row" else "entries"
+        raise ValueError(
+            f"family={family.name!r} needs {what} of at most 2**53 = {LARGEST_COUNT:.5g}: up to there whole numbers "
+            f"are exact. Row {beyond[0]} has {size[beyond[0]]:g}, and {beyond.size - 1} more rows are beyond. Divide "
+            "X, or use family='gaussian'."
+        )
+
+
+def _dense(values: Any) -> Any:
+    return values.toarray() if sp.issparse(values) else values
 
 
 class MixtureProblem(NamedTuple):
@@ -98,8 +126,21 @@ class MixtureProblem(NamedTuple):
         else:
             rows, units, spread = X, Units(np.zeros(X.shape[1]), 1.0), 1.0
             facts = Facts(X.shape[1], 1.0, _mean(X, n))
+            if name in ANCHORED and X.max() >= VARIATIONAL.large_count:
+                family = ANCHORED[name](facts.mean)
         setting = Setting(family, family.prior(facts, _in_units(given, units)), weights)
+        _check_blur(setting, float(n.sum()))
         return cls(setting, make_tied(rows, n, family, units), units, not spread > 0)
+
+
+def _check_blur(setting: Setting, total: float) -> None:
+    """Whether anything is left of the prior beside sums over all rows."""
+    blur = setting.family.blur(setting.prior, total)
+    if blur > VARIATIONAL.most_blur:
+        raise ValueError(
+            f"Beside sums over rows of weight {total:g} the prior is lost in rounding: its covariance must be at least "
+            f"{blur / VARIATIONAL.most_blur:.2g} times what prior= makes it, or its mean closer to that of the rows."
+        )
 
 
 def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
@@ -107,11 +148,26 @@ def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
     inside = dict(given)
     if "mean" in inside:
         mean = hyperparameter(inside, "mean", None, units.shift.shape, -np.inf)
-        inside["mean"] = (mean - units.shift) / units.scale
+        with np.errstate(over="ignore"):
+            mean = (mean - units.shift) / units.scale
+        inside["mean"] = _in_range("mean", mean, units, 0.0, min(FARTHEST, LARGEST / units.scale))
     if "covariance" in inside:
         width = np.asarray(inside["covariance"], dtype=np.float64)
         hyperparameter(inside, "covariance", None, width.shape, -np.inf if width.ndim == 2 else 0.0)
-        inside["covariance"] = np.asarray(inside["covariance"], dtype=np.float64) / units.scale**2
+        with np.errstate(over="ignore"):
+            width = width / units.scale / units.scale
+        inside["covariance"] = _in_range("covariance", width, units, LEAST_WIDTH, MOST_WIDTH)
+    return inside
+
+
+def _in_range(name: str, inside: Array, units: Units, least: float, most: float) -> Array:
+    """A hyperparameter in the units of the rows, if it is of a size that goes with them."""
+    size = np.abs(np.diagonal(inside) if inside.ndim == 2 else inside)
+    if size.size and not (least <= size.min() and size.max() <= most):
+        raise ValueError(
+            f"prior[{name!r}] has entries from {size.min():g} to {size.max():g} in units of the spread of X, about "
+            f"{units.scale:g}, and must be within {least:g} and {most:g} there. Are its units those of X?"
+        )
     return inside
 
 

@@ -13,9 +13,10 @@ _BLOCK = 16_384
 # Columns up to which a compiled loop beats products.
 _FEW = 64
 # Entries of X beyond this have squares, or sums of such, that overflow.
-_LARGEST = 1e150
-# Coordinates (in units of the data's spread) beyond which all components are equally far: squares stay finite.
-_BEYOND = 1e140
+LARGEST = 1e150
+# Coordinates (in units of the data's spread) beyond which all components are equally far: squares over the least
+# variance of a component stay finite.
+_BEYOND = 1e100
 
 
 class Units(NamedTuple):
@@ -57,20 +58,23 @@ def standardise(X: Any, n: Array) -> tuple[Array, Units, float]:
     mean, peak = np.zeros(p), 0.0
     for part, largest in in_order(sums, blocks(X.shape[0])):
         mean, peak = mean + part, max(peak, largest)
-    if peak > _LARGEST:
+    if peak > LARGEST:
         raise ValueError(
-            f"X has entries as large as {peak:g}, and the squares of such numbers overflow. Divide X by {peak:.0e}; "
+            f"X has entries as large as {peak:g}, and beyond {LARGEST:g} variances overflow. Divide X by {peak:.0e}; "
             "the mixture does not depend on the units."
         )
     coarse = Units(origin + mean, float(np.exp2(max(np.frexp(peak)[1], -1000))))
     rows = coarse.rows(X)
     spread = _spread(rows, share)
     if not spread > np.finfo(float).tiny:
-        return rows * coarse.scale, Units(coarse.shift, 1.0), 0.0
+        units = Units(coarse.shift, 1.0)
+        return units.rows(X), units, 0.0
     finer = float(np.exp2(np.round(np.log2(spread) / 2)))
     if finer != 1.0:
         for _ in in_order(lambda block: np.divide(rows[block], finer, out=rows[block]), blocks(X.shape[0])):
             pass
+        if finer * _BEYOND < 1.0:  # rows of next to no weight
+            np.clip(rows, -_BEYOND, _BEYOND, out=rows)
     return rows, Units(coarse.shift, coarse.scale * finer), spread / finer**2
 
 

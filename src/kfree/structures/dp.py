@@ -41,6 +41,11 @@ class StickBreaking(NamedTuple):
         terms += (g1 - self.a1) * (digamma(g1) - whole) + (g2 - self.a2) * (digamma(g2) - whole)
         return float(terms.sum())
 
+    def terms(self, sticks: Array) -> float:
+        """Size of the terms that the divergence is a sum of, about: its rounding scales with it."""
+        whole = sticks.sum(axis=1)
+        return float((1 + whole * np.log1p(whole)).sum())
+
     def weights(self, sticks: Array) -> Array:
         """Expected weights of the first T components and of all others together, (T + 1,); they sum to one."""
         whole = sticks.sum(axis=1)

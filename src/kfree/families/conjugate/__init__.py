@@ -1,5 +1,6 @@
 """Families with conjugate priors, by the name users give as ``family=``."""
 
+from kfree.families.conjugate.anchored import AnchoredMultinomial, AnchoredPoisson
 from kfree.families.conjugate.conjugate_family import (
     Conjugate,
     Facts,
@@ -20,7 +21,13 @@ CONJUGATE: dict[str, type[Conjugate]] = {
     for family in (FullGaussian, DiagonalGaussian, SphericalGaussian, Multinomial, PoissonCounts, BernoulliBits)
 }
 
+#: Families of counts for rows of large ones, by the same names; each is made of the mean of the rows.
+ANCHORED: dict[str, type[AnchoredPoisson] | type[AnchoredMultinomial]] = {
+    family.name: family for family in (AnchoredPoisson, AnchoredMultinomial)
+}
+
 __all__ = [
+    "ANCHORED",
     "CONJUGATE",
     "Conjugate",
     "Facts",

@@ -14,6 +14,13 @@ from kfree.families.base import Array
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
+#: Hyperparameters that count rows: smaller or larger ones leave too few digits, or too large powers, to anything else.
+LEAST_COUNT, MOST_COUNT = 1e-20, 1e8
+#: Squared widths of components, in units of the rows, within which powers of them are numbers.
+LEAST_WIDTH, MOST_WIDTH = 1e-20, 1e20
+#: Draws beyond this, which a Student's t of few degrees of freedom has, end here: in any units they are numbers.
+FARTHEST = 1e100
+
 
 class Linear(NamedTuple):
     """E[log p(x | k)] = <x, coef_k> - offset_k + log h(x)."""
@@ -66,6 +73,8 @@ class Conjugate(ABC):
     lower: ClassVar[float] = -np.inf
     upper: ClassVar[float] = np.inf
     lower_open: ClassVar[bool] = False
+    #: What is a count, and must be exact, if anything: "entry", or "row" for its sum.
+    counted: ClassVar[str] = ""
     #: True if rows are centred and scaled first, which changes nothing but the rounding.
     continuous: ClassVar[bool] = False
     #: What nodes of a tree must know of the second moments of their rows: "full", "diag", "spherical" or "none".
@@ -90,6 +99,15 @@ class Conjugate(ABC):
     @abstractmethod
     def divergence(self, params: Any, prior: Any) -> Array:
         """KL(q(eta_k) || p(eta)), (K,)."""
+
+    @abstractmethod
+    def terms(self, params: Any) -> Array:
+        """Size of the terms that divergences are sums of, about, (K,): their rounding scales with it."""
+
+    def blur(self, prior: Any, total: float) -> float:
+        """Share by which parameters of components with rows of so much weight are wrong by rounding, where rows say so
+        little that the prior matters; over columns, as the root of a sum of squares."""
+        return 0.0
 
     @abstractmethod
     def log_base(self, X: Any) -> Array:
@@ -144,11 +162,29 @@ def pooled(sums: Moments, prior_mean: Array, beta: float) -> tuple[Array, Array,
     return prior_mean + share * (centre - prior_mean), gap, centre - prior_mean
 
 
-def hyperparameter(given: Mapping[str, Any], name: str, default: Any, shape: tuple[int, ...], least: float) -> Array:
+def hyperparameter(given: Mapping[str, Any], name: str, default: Any, shape: tuple[int, ...], above: float) -> Array:
     """A hyperparameter of the user's, or the default; a number stands for all entries."""
     value = np.asarray(given.get(name, default), dtype=np.float64)
     if value.shape not in ((), shape):
         raise ValueError(f"prior[{name!r}] has shape {value.shape}; pass a number or an array of shape {shape}.")
-    if not np.isfinite(value).all() or not (value > least).all():
-        raise ValueError(f"prior[{name!r}] must be finite and above {least:g}, got {value.min():g} as its least.")
+    if not np.isfinite(value).all() or not (value > above).all():
+        raise ValueError(f"prior[{name!r}] must be finite and above {above:g}, got {value.min():g} as its least.")
     return np.broadcast_to(value, shape).astype(np.float64)
+
+
+def pseudo_count(
+    given: Mapping[str, Any],
+    name: str,
+    default: Any,
+    shape: tuple[int, ...],
+    above: float = 0.0,
+    most: float = MOST_COUNT,
+) -> Array:
+    """A hyperparameter that counts as so many rows, or as so much of what rows count."""
+    value = hyperparameter(given, name, default, shape, above)
+    if not (value - above >= LEAST_COUNT).all() or not (value <= most).all():
+        raise ValueError(
+            f"prior[{name!r}] must be at least {above + LEAST_COUNT:g} and at most {most:g}, got entries from "
+            f"{value.min():g} to {value.max():g}: beyond that rounding leaves nothing of the rows, or of the prior."
+        )
+    return value

@@ -7,9 +7,18 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Moments, Weighted, hyperparameter, pooled
+from kfree.families.conjugate.conjugate_family import (
+    FARTHEST,
+    Conjugate,
+    Facts,
+    Moments,
+    Weighted,
+    hyperparameter,
+    pooled,
+    pseudo_count,
+)
 from kfree.families.conjugate.divergences import gamma_divergence
-from kfree.families.conjugate.full import LOG_2PI
+from kfree.families.conjugate.full import LOG_2PI, chi_square
 
 
 class NormalGamma(NamedTuple):
@@ -31,8 +40,8 @@ class _Precisions(Conjugate):
         """That of the full family, cut down: one precision stands for D / columns squares of a row."""
         D = facts.p
         mean = hyperparameter(given, "mean", 0.0, (D,), -np.inf)
-        beta = hyperparameter(given, "mean_precision", 0.01, (1,), 0.0)
-        nu = hyperparameter(given, "degrees_of_freedom", D + 1.0, (1,), 0.0)
+        beta = pseudo_count(given, "mean_precision", 0.01, (1,))
+        nu = pseudo_count(given, "degrees_of_freedom", D + 1.0, (1,))
         width = hyperparameter(given, "covariance", 0.01 * facts.spread, (columns,), 0.0)
         shape = nu * (D / columns) / 2
         return NormalGamma(mean[None], beta, shape, shape * width[None])
@@ -60,6 +69,10 @@ class _Precisions(Conjugate):
         value += 0.5 * prior.beta * (params.shape[:, None] / params.rate * gap * gap).sum(axis=1)
         rates = gamma_divergence(params.shape[:, None], params.rate, prior.shape[:, None], prior.rate)
         return value + rates.sum(axis=1)
+
+    def terms(self, params: NormalGamma) -> Array:
+        """Logs of gamma functions for every rate."""
+        return params.mean.shape[1] + params.rate.shape[1] * params.shape * np.log1p(params.shape)
 
     def log_base(self, X: Any) -> Array:
         """The constant of the Gaussian density."""
@@ -100,6 +113,7 @@ class DiagonalGaussian(_Precisions):
         """Student's t in every column."""
         a, beta = params.shape[labels][:, None], params.beta[labels][:, None]
         draws = rng.standard_t(np.broadcast_to(2 * a, (labels.shape[0], params.mean.shape[1])))
+        draws = np.clip(draws, -FARTHEST, FARTHEST)
         return params.mean[labels] + draws * np.sqrt(params.rate[labels] * (beta + 1) / (a * beta))
 
     def covariances(self, params: NormalGamma) -> Array:
@@ -138,7 +152,7 @@ class SphericalGaussian(_Precisions):
         """A Gaussian over the root of a chi-square."""
         a, beta = params.shape[labels], params.beta[labels]
         draws = rng.normal(size=(labels.shape[0], params.mean.shape[1]))
-        stretch = np.sqrt(2 * params.rate[labels, 0] * (beta + 1) / beta / rng.chisquare(2 * a))
+        stretch = np.sqrt(2 * params.rate[labels, 0] * (beta + 1) / beta / chi_square(2 * a, rng))
         return params.mean[labels] + draws * stretch[:, None]
 
     def covariances(self, params: NormalGamma) -> Array:

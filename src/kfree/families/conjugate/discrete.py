@@ -8,8 +8,11 @@ import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Linear, Moments, hyperparameter
+from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Linear, Moments, pseudo_count
 from kfree.families.conjugate.divergences import beta_divergence, dirichlet_divergence, gamma_divergence
+
+#: Whole numbers up to this one are exact.
+LARGEST_COUNT = 2.0**53
 
 
 class Dirichlet(NamedTuple):
@@ -37,12 +40,13 @@ class Multinomial(Conjugate):
 
     name = "multinomial"
     lower = 0.0
+    counted = "row"
     advice = "Counts are meant; clip negative entries or use family='gaussian'."
     hyperparameters = ("counts",)
 
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> Dirichlet:
         """Half a count for every column."""
-        return Dirichlet(hyperparameter(given, "counts", 0.5, (facts.p,), 0.0)[None])
+        return Dirichlet(pseudo_count(given, "counts", 0.5, (facts.p,))[None])
 
     def posterior(self, prior: Dirichlet, sums: Moments) -> Dirichlet:
         """Counts add."""
@@ -57,21 +61,27 @@ class Multinomial(Conjugate):
         """KL of Dirichlet distributions."""
         return dirichlet_divergence(params.counts, prior.counts)
 
+    def terms(self, params: Dirichlet) -> Array:
+        """Logs of gamma functions."""
+        return _terms(params.counts)
+
     def log_base(self, X: Any) -> Array:
         """The multinomial coefficient."""
-        total = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
-        return gammaln(total + 1) - _sum_of_log_factorials(X)
+        return gammaln(totals(X) + 1) - _sum_of_log_factorials(X)
 
     def log_predictive(self, params: Dirichlet, X: Any) -> Array:
         """Dirichlet-multinomial."""
         whole = params.counts.sum(axis=1)
-        total = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()[:, None]
+        total = totals(X)[:, None]
         return _sum_of_rises(params.counts, X) - (gammaln(whole + total) - gammaln(whole)) + self.log_base(X)[:, None]
 
     def sample(self, params: Dirichlet, labels: Array, rng: np.random.Generator, length: Array) -> Array:
         """Probabilities first, then counts."""
         draws = rng.standard_gamma(params.counts[labels])
-        draws /= np.maximum(draws.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        for i in np.flatnonzero(draws.sum(axis=1) < np.finfo(float).tiny):  # of small counts one column has it all
+            chance = params.counts[labels[i]]
+            draws[i] = rng.multinomial(1, chance / chance.sum())
+        draws /= draws.sum(axis=1, keepdims=True)
         return rng.multinomial(length, draws / draws.sum(axis=1, keepdims=True)).astype(np.float64)
 
     def means(self, params: Dirichlet) -> Array:
@@ -80,7 +90,7 @@ class Multinomial(Conjugate):
 
     def standardised(self, X: Any, mean: Array) -> Any:
         """Rows as shares of their total: what differs between components is not how long rows are."""
-        total = np.maximum(np.asarray(X.sum(axis=1), dtype=np.float64).ravel(), 1.0)
+        total = np.maximum(totals(X), 1.0)
         return sp.diags(1 / total) @ X if sp.issparse(X) else X / total[:, None]
 
 
@@ -89,13 +99,14 @@ class PoissonCounts(Conjugate):
 
     name = "poisson"
     lower = 0.0
+    counted = "entry"
     advice = "Counts are meant; clip negative entries or use family='gaussian'."
     hyperparameters = ("shape", "rate")
 
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> Gammas:
         """Worth one row, with the mean of the data."""
-        shape = hyperparameter(given, "shape", facts.mean + 0.5, (facts.p,), 0.0)
-        return Gammas(shape[None], hyperparameter(given, "rate", 1.0, (1,), 0.0))
+        shape = pseudo_count(given, "shape", facts.mean + 0.5, (facts.p,), most=2 * LARGEST_COUNT)
+        return Gammas(shape[None], pseudo_count(given, "rate", 1.0, (1,)))
 
     def posterior(self, prior: Gammas, sums: Moments) -> Gammas:
         """Counts and rows add."""
@@ -111,19 +122,27 @@ class PoissonCounts(Conjugate):
         terms = gamma_divergence(params.shape, params.rate[:, None], prior.shape, prior.rate[:, None])
         return terms.sum(axis=1)
 
+    def terms(self, params: Gammas) -> Array:
+        """Logs of gamma functions."""
+        return _terms(params.shape)
+
     def log_base(self, X: Any) -> Array:
         """Minus the logs of the factorials."""
         return -_sum_of_log_factorials(X)
 
     def log_predictive(self, params: Gammas, X: Any) -> Array:
         """Negative binomials."""
-        total = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()[:, None]
+        total = totals(X)[:, None]
         none = params.shape.sum(axis=1) * (np.log(params.rate) - np.log1p(params.rate))
         return _sum_of_rises(params.shape, X) + none - total * np.log1p(params.rate) + self.log_base(X)[:, None]
 
     def sample(self, params: Gammas, labels: Array, rng: np.random.Generator, length: Array) -> Array:
         """Rates first, then counts."""
-        return rng.poisson(rng.standard_gamma(params.shape[labels]) / params.rate[labels][:, None]).astype(np.float64)
+        rates = rng.standard_gamma(params.shape[labels]) / params.rate[labels][:, None]
+        draws = rng.poisson(np.minimum(rates, LARGEST_COUNT)).astype(np.float64)
+        large = rates > LARGEST_COUNT  # more than can be drawn: Gaussian to eight digits of their spread
+        draws[large] = np.rint(rates[large] + np.sqrt(rates[large]) * rng.normal(size=int(large.sum())))
+        return draws
 
     def means(self, params: Gammas) -> Array:
         """Expected rates."""
@@ -140,7 +159,7 @@ class BernoulliBits(Conjugate):
 
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> Betas:
         """Jeffreys' prior."""
-        ones, zeros = (hyperparameter(given, name, 0.5, (facts.p,), 0.0)[None] for name in self.hyperparameters)
+        ones, zeros = (pseudo_count(given, name, 0.5, (facts.p,))[None] for name in self.hyperparameters)
         return Betas(ones, zeros)
 
     def posterior(self, prior: Betas, sums: Moments) -> Betas:
@@ -155,6 +174,10 @@ class BernoulliBits(Conjugate):
     def divergence(self, params: Betas, prior: Betas) -> Array:
         """KL of beta distributions."""
         return beta_divergence(params.ones, params.zeros, prior.ones, prior.zeros).sum(axis=1)
+
+    def terms(self, params: Betas) -> Array:
+        """Logs of gamma functions."""
+        return _terms(params.ones + params.zeros)
 
     def log_base(self, X: Any) -> Array:
         """Zero."""
@@ -173,6 +196,15 @@ class BernoulliBits(Conjugate):
     def means(self, params: Betas) -> Array:
         """Expected probabilities of a one."""
         return params.ones / (params.ones + params.zeros)
+
+
+def totals(X: Any) -> Array:
+    """Sums of rows."""
+    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+
+
+def _terms(count: Array) -> Array:
+    return (1 + count * np.log1p(count)).sum(axis=1)
 
 
 def _sum_of_log_factorials(X: Any) -> Array:

@@ -8,7 +8,16 @@ from scipy.linalg import cholesky
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Moments, Whitened, hyperparameter, pooled
+from kfree.families.conjugate.conjugate_family import (
+    FARTHEST,
+    Conjugate,
+    Facts,
+    Moments,
+    Whitened,
+    hyperparameter,
+    pooled,
+    pseudo_count,
+)
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -40,14 +49,15 @@ class FullGaussian(Conjugate):
         """Cluster means spread as the data, clusters a tenth as wide as the data; nearly the weakest proper prior."""
         D = facts.p
         mean = hyperparameter(given, "mean", 0.0, (D,), -np.inf)
-        beta = hyperparameter(given, "mean_precision", 0.01, (1,), 0.0)
-        nu = hyperparameter(given, "degrees_of_freedom", D + 1.0, (1,), D - 1.0)
+        beta = pseudo_count(given, "mean_precision", 0.01, (1,))
+        nu = pseudo_count(given, "degrees_of_freedom", D + 1.0, (1,), D - 1.0)
         width = np.asarray(given.get("covariance", 0.01 * facts.spread), dtype=np.float64)
         if width.ndim == 0:
             width = hyperparameter(given, "covariance", width, (1,), 0.0)[0] * np.eye(D)
         elif width.shape != (D, D) or not np.allclose(width, width.T) or np.linalg.eigvalsh(width)[0] <= 0:
             raise ValueError(f"prior['covariance'] must be a positive number or a positive definite ({D}, {D}) matrix.")
-        return _record(mean[None], beta, nu, nu[:, None, None] * width)
+        scale = nu[:, None, None] * width
+        return _record(mean[None], beta, nu, scale, scale[0])
 
     def posterior(self, prior: NormalWishart, sums: Moments) -> NormalWishart:
         """Sums of squares about the mean of the rows, and a term for its distance from the prior mean."""
@@ -56,7 +66,7 @@ class FullGaussian(Conjugate):
         mean, gap, away = pooled(sums, prior.mean, beta0)
         shrunk = (beta0 * sums.mass / (beta0 + sums.mass))[:, None, None]
         scatter = sums.second - sums.mass[:, None, None] * _outer(gap) + shrunk * _outer(away)
-        return _record(mean, beta0 + sums.mass, prior.nu + sums.mass, prior.scale + scatter)
+        return _record(mean, beta0 + sums.mass, prior.nu + sums.mass, prior.scale + scatter, prior.scale[0])
 
     def form(self, params: NormalWishart) -> Whitened:
         """Whitened distances."""
@@ -74,6 +84,17 @@ class FullGaussian(Conjugate):
         value = 0.5 * D * (ratio - np.log(ratio) - 1) + 0.5 * prior.beta * nu * (gap * gap).sum(axis=1)
         value += 0.5 * nu0 * (params.log_det - prior.log_det) + 0.5 * (nu - nu0) * _digammas(nu, D)
         return value + 0.5 * nu * (trace - D) + _log_gammas(nu0, D) - _log_gammas(nu, D)
+
+    def terms(self, params: NormalWishart) -> Array:
+        """Logs of gamma functions for every column."""
+        return params.mean.shape[1] * (1 + params.nu * np.log1p(params.nu))
+
+    def blur(self, prior: NormalWishart, total: float) -> float:
+        """Sums of squares of rows, whose variance is about one, and of the distance of the prior mean may be singular:
+        there the scale of the prior is beside their rounding. The divergence of scales is a quarter of its square."""
+        squares = total + prior.mean[0] @ prior.mean[0] * min(float(prior.beta[0]), total)
+        precision = prior.root[0] @ prior.root[0].T
+        return float(0.5 * np.finfo(float).eps * squares * np.sqrt((precision * precision).sum()))
 
     def log_base(self, X: Any) -> Array:
         """The constant of the Gaussian density."""
@@ -93,11 +114,11 @@ class FullGaussian(Conjugate):
     def sample(self, params: NormalWishart, labels: Array, rng: np.random.Generator, length: Array) -> Array:
         """A Gaussian over the root of a chi-square."""
         D, df = params.mean.shape[1], params.nu + 1 - params.mean.shape[1]
-        draws = rng.normal(size=(labels.shape[0], D)) / np.sqrt(rng.chisquare(df[labels]))[:, None]
+        draws = rng.normal(size=(labels.shape[0], D)) / np.sqrt(chi_square(df[labels], rng))[:, None]
         stretch = np.sqrt((params.beta + 1) / params.beta)
         for k in np.unique(labels):
             own = labels == k
-            draws[own] = params.mean[k] + stretch[k] * draws[own] @ cholesky(params.scale[k], lower=True).T
+            draws[own] = params.mean[k] + stretch[k] * draws[own] @ _cholesky(params.scale[k]).T
         return draws
 
     def means(self, params: NormalWishart) -> Array:
@@ -113,28 +134,36 @@ class FullGaussian(Conjugate):
         return np.asarray(np.linalg.eigh(params.scale)[1][:, :, -1])
 
 
+def chi_square(df: Array, rng: np.random.Generator) -> Array:
+    """Draws to be divided by: with few degrees of freedom most are below the least number."""
+    return np.maximum(rng.chisquare(df), FARTHEST**-2)
+
+
 def _outer(rows: Array) -> Array:
     return rows[:, :, None] * rows[:, None, :]
 
 
-def _record(mean: Array, beta: Array, nu: Array, scale: Array) -> NormalWishart:
+def _record(mean: Array, beta: Array, nu: Array, scale: Array, least: Array) -> NormalWishart:
+    """Parameters with scale matrices that are larger than ``least``, but for rounding."""
     scale = 0.5 * (scale + scale.transpose(0, 2, 1))
     try:
         lower = np.linalg.cholesky(scale)
     except np.linalg.LinAlgError:
-        lower = np.stack([_cholesky(matrix) for matrix in scale])
+        floor = float(np.linalg.eigvalsh(least)[0])
+        lower = np.stack([_cholesky(matrix, floor) for matrix in scale])
+        scale = lower @ lower.transpose(0, 2, 1)
     root = np.triu(np.linalg.inv(lower).transpose(0, 2, 1))
     log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
     return NormalWishart(mean, beta, nu, scale, np.ascontiguousarray(root), log_det)
 
 
-def _cholesky(matrix: Array) -> Array:
-    """Lower factor; if rounding has made the matrix indefinite, of the nearest one that is not."""
+def _cholesky(matrix: Array, floor: float = 0.0) -> Array:
+    """Lower factor; if rounding has made the matrix indefinite, of the nearest with eigenvalues from ``floor`` on."""
     try:
         return cholesky(matrix, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(matrix)
-        least = values[-1] * matrix.shape[0] * np.finfo(float).eps
+        least = max(values[-1] * matrix.shape[0] * np.finfo(float).eps, floor)
         triangle = np.asarray(np.linalg.qr((vectors * np.sqrt(np.maximum(values, least))).T, mode="r")).T
         return triangle * np.where(np.diag(triangle) < 0, -1.0, 1.0)
 

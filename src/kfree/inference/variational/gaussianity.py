@@ -18,7 +18,7 @@ def negentropy(white: Array, n: Array) -> float:
     white, square, n = white[near], square[near], n[near]
     total = float(n.sum())
     mean = float(n @ square) / total if total > 0 else 0.0
-    if not mean > 0:
+    if not mean > VARIATIONAL.no_variance:  # copies of one row
         return 0.0
     white, square, weight = white * np.sqrt(D / mean), square * (D / mean), n / total
     # what each row adds to a moment, less what it adds by way of the mean and the covariance

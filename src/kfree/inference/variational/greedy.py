@@ -12,6 +12,7 @@ from kfree.inference.variational.posterior import (
     Setting,
     best_mixture,
     measure,
+    size_of_sums,
     updated,
 )
 from kfree.inference.variational.prune import prune
@@ -130,20 +131,16 @@ def _one_component(work: _Work) -> MeasuredMixture:
 def _settle(work: _Work, start: MeasuredMixture, target: float = np.inf, most: float = np.inf) -> Outcome:
     """Update everything, at most so often, until the free energy falls no more, or will not reach the target."""
     setting, partition, goal, budget = work
-    total, columns = start.tied.total, start.tied.mean.shape[1]
     # what tied rows leave in doubt need not be known any better
-    enough = max(goal.enough(start.tied, start.energy) * work.fine, VARIATIONAL.rough * partition.rough * total)
+    rough = VARIATIONAL.rough * partition.rough * start.tied.total
+    enough = max(goal.enough(start.tied, start.energy) * work.fine, rough)
 
     def step(state: MeasuredMixture) -> tuple[MeasuredMixture, Info]:
         mixture, order = best_mixture(setting, state.swept)
         view = mixture.view(setting)
         opened = partition.expand(view)
         after = measure(setting, partition.tied, mixture, state.names[order], view)
-        # divergences are differences of numbers of the order of D for each component, and beside a large weight
-        # little is left of the prior where a component has few rows
-        terms = VARIATIONAL.divergence_rounding * mixture.size * columns
-        terms += VARIATIONAL.nat * after.tied.total * min(1.0, VARIATIONAL.prior_rounding * after.tied.total)
-        scale = abs(after.swept.evidence) + abs(after.energy) + terms
+        scale = size_of_sums(setting, after) if after.energy > state.energy else 0.0  # only a rise asks for it
         fall = max(state.energy - after.energy, 0.0)
         if state is not start and after.energy - target > VARIATIONAL.hopeless * fall:
             fall = 0.0

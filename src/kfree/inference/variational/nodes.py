@@ -243,8 +243,8 @@ class TreeNodes:
 
     def _worth(self, n: Array, total: Any = None) -> Array:
         """Nats per row that the split of nodes must gain: small nodes more, as all of them together matter little."""
-        D = self.rows.mean.shape[1]
-        return np.maximum(self.rule.gain, self.rule.least * (self.total if total is None else total) * D / n)
+        total = self.total if total is None else total
+        return np.maximum(self.rule.gain, _over(self.rule.least * total * self.rows.mean.shape[1], n))
 
     def _misfits(self, view: View, found: Shares, n: Array, misfit: float) -> Array:
         """By how much half the mean squared distance of a node's rows exceeds what is allowed."""
@@ -253,8 +253,8 @@ class TreeNodes:
         share, lse = found
         # the log of a share is the score less lse
         excess = best @ share - xlogy(share, share).sum(axis=0) - lse - D / 2
-        allowed = np.maximum(VARIATIONAL.slack, self.rule.least * self.total / n) * D
-        return excess - np.maximum(misfit * np.sqrt(D / (2 * n)), allowed)
+        allowed = np.maximum(VARIATIONAL.slack, _over(self.rule.least * self.total, n)) * D
+        return excess - np.maximum(misfit * np.sqrt(_over(D / 2, n)), allowed)
 
     def _gains(self, view: View, whole: Array, n: Array, nodes: Array, levels: int) -> Array:
         """Fall of the free energy per row if nodes give way to their children, or to theirs."""
@@ -311,6 +311,12 @@ class TreeNodes:
         if not isinstance(view.form, Linear):
             cheap &= self._misfits(view, found, tied.n, VARIATIONAL.join_misfit) <= 0
         return cheap, tied.n * found.lse
+
+
+def _over(total: Any, n: Array) -> Array:
+    """What falls to a unit of the weight of nodes; to those of next to none infinitely much."""
+    with np.errstate(over="ignore"):
+        return np.asarray(total / n)
 
 
 def _chunks(n: Array) -> list[slice]:

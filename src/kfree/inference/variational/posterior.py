@@ -11,7 +11,7 @@ from kfree.inference.variational import normal_wishart
 from kfree.inference.variational.expected_likelihood import Runner, Shares, make_runner
 from kfree.inference.variational.sweep import ExpectedSums, log_joint, soften_all, sweep
 from kfree.inference.variational.variational_numbers import VARIATIONAL
-from kfree.rows import Tied
+from kfree.rows import TIED_SPAN, Tied
 from kfree.structures import StickBreaking, by_size
 
 
@@ -109,6 +109,18 @@ def measure(setting: Setting, tied: Tied, mixture: Mixture, names: Array, view: 
     """The sums under the best responsibilities of rows, and the free energy; the view is made if it is not at hand."""
     view = mixture.view(setting) if view is None else view
     return MeasuredMixture(mixture, view, names, tied, *mixture.sweep(setting, tied, view))
+
+
+def size_of_sums(setting: Setting, measured: MeasuredMixture) -> float:
+    """Size of the sums that a free energy is a difference of: its rounding scales with it."""
+    tied, base = measured.tied, measured.tied.base
+    rows = abs(measured.swept.evidence - base) + abs(base) + abs(measured.energy)
+    params, sticks = measured.mixture
+    own = float(setting.family.terms(params).sum()) + setting.weights.terms(sticks)
+    # parameters that are wrong by a small share cost its square, for each unit of weight; sums over more rows are worse
+    rows_added = min(tied.size, TIED_SPAN)
+    blurred = tied.total * np.log1p(setting.family.blur(setting.prior, tied.total) ** 2 * rows_added)
+    return rows + VARIATIONAL.divergence_rounding * own + VARIATIONAL.nat * float(blurred)
 
 
 def updated(setting: Setting, measured: MeasuredMixture) -> MeasuredMixture:

@@ -40,11 +40,9 @@ class VariationalNumbers(NamedTuple):
     polish: int = 10
 
     # the guard that F does not rise
-    #: Rounding of the divergence of a component, for each column. Set: commit "rounding of divergences".
+    #: Rounding of the divergence of a component over that of sums over rows of the same size. Set: commit "rounding of
+    #: divergences".
     divergence_rounding: float = 1e-4
-    #: Rounding of a covariance over what the prior adds to it, for each unit of weight. Set: commit "in one group
-    #: neither is missed".
-    prior_rounding: float = 2e-14
     #: Sums of this size may be wrong by one nat for all the guard cares. Set: the rounding that ``loop`` allows.
     nat: float = 1e9
 
@@ -168,6 +166,17 @@ class VariationalNumbers(NamedTuple):
     # what is accepted
     #: Largest concentration: beyond it differences of digamma functions have too few digits. Set: rounding of float64.
     most_concentration: float = 1e8
+    #: Smallest concentration: below it digamma functions overflow beside weights. Set: range of float64.
+    least_concentration: float = 1e-100
+    #: Most that the second of a pair of concentrations may be times the first: beyond it differences of digamma
+    #: functions have too few digits. Set: rounding of float64.
+    most_ratio: float = 1e8
+    #: Counts from which on likelihoods are measured beside those under a reference: below it logs of factorials lose
+    #: less than 1e-8 nats. Set: rounding of float64.
+    large_count: float = 2.0**20
+    #: Most that rounding of sums may be beside what the prior adds to them. Set: the largest sum of weights, with the
+    #: default prior.
+    most_blur: float = 20.0
     #: Largest sum of weights: beyond it too few digits are left for the prior, which keeps covariances from being
     #: singular. Set: rounding of float64.
     most_weight: float = 1e15
