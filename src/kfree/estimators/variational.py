@@ -38,7 +38,8 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
     ----------
     family : {"gaussian", "diag", "spherical", "multinomial", "poisson", "bernoulli"}, default="gaussian"
         What a component is. Gaussians with full, diagonal or spherical covariance; counts given their total,
-        independent counts, zeros and ones. Rows may be sparse for the last three.
+        independent counts, zeros and ones. Rows may be sparse for the last three. Entries of Gaussian rows may be as
+        large as 1e150, counts (totals of "multinomial" rows) as 2**53.
     accelerate : {"auto", "tree", "kdtree"} or None, default="auto"
         None looks at every row in every update (VDP). "tree" lets nodes of a tree of principal directions stand for
         the rows they hold (Fast-VDP), "kdtree" those of scikit-learn's KDTree, as in [1]_: many more nodes for the
@@ -46,12 +47,14 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         at least 20 000 rows and 100 rows a column. Where nodes come down to single rows, the rows take over.
     concentration : float or pair, default=1.0
         Larger expects more components. A pair (a1, a2) is the Beta prior of every stick; a number stands for
-        (1, concentration), the Dirichlet process.
+        (1, concentration), the Dirichlet process. From 1e-100 to 1e8; a2 at most 1e8 times a1.
     prior : dict, default=None
         Hyperparameters in place of the defaults, in the units of X. Gaussians: "mean" (that of the data),
         "mean_precision" (0.01), "degrees_of_freedom" (D + 1), "covariance" (0.01 of the largest eigenvalue of the
         data's covariance: what a component looks like before data). "multinomial": "counts" (0.5).
-        "poisson": "shape" (column means + 0.5), "rate" (1). "bernoulli": "ones", "zeros" (0.5).
+        "poisson": "shape" (column means + 0.5), "rate" (1). "bernoulli": "ones", "zeros" (0.5). What counts rows or
+        what rows count is from 1e-20 to 1e8 ("shape" to 2**54), "degrees_of_freedom" of "gaussian" beyond D - 1;
+        "covariance" from 1e-20 to 1e20 of the square of the data's spread.
     max_components : int, default=None
         Stop growing at so many; None for no limit.
     n_candidates : int, default=10
@@ -177,7 +180,8 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         X : array (N, D), or CSR matrix for "multinomial", "poisson" and "bernoulli"
         y : ignored
         sample_weight : array (N,), default=None
-            An integer weight equals repeating the row.
+            An integer weight equals repeating the row. They may sum to 1e15; for family="gaussian" with the default
+            prior to about 1e14, where the prior begins to be lost in the rounding of covariances.
 
         Returns
         -------

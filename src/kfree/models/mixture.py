@@ -135,11 +135,12 @@ class MixtureProblem(NamedTuple):
 
 def _check_blur(setting: Setting, total: float) -> None:
     """Whether anything is left of the prior beside sums over all rows."""
-    blur = setting.family.blur(setting.prior, total)
-    if blur > VARIATIONAL.most_blur:
+    blur = setting.family.blur(setting.prior, total) / VARIATIONAL.most_blur
+    if blur > 1:
         raise ValueError(
-            f"Beside sums over rows of weight {total:g} the prior is lost in rounding: its covariance must be at least "
-            f"{blur / VARIATIONAL.most_blur:.2g} times what prior= makes it, or its mean closer to that of the rows."
+            f"The prior, which keeps covariances from being singular, is lost in the rounding of sums over rows of "
+            f"weight {total:g}. Divide sample_weight, or multiply prior['covariance'], by at least {blur:.2g}; a "
+            "prior['mean'] far from the rows must come closer."
         )
 
 

@@ -99,5 +99,5 @@ def _sum_over_columns(X: Any, value: Callable[[Array, Array, Array], Array], zer
     if not sp.issparse(X):
         return value(np.asarray(X, dtype=np.float64), np.arange(n)[:, None], np.arange(p)[None]).sum(axis=1)
     data, i, j = X.data.astype(np.float64), np.repeat(np.arange(n), np.diff(X.indptr)), X.indices
-    more = value(data, i, j) - value(np.zeros_like(data), i, j)
-    return zeros + np.bincount(i, weights=more, minlength=n)
+    present = np.bincount(i, weights=value(np.zeros_like(data), i, j), minlength=n)
+    return np.bincount(i, weights=value(data, i, j), minlength=n) + (zeros - present)

@@ -54,10 +54,9 @@ class FullGaussian(Conjugate):
         width = np.asarray(given.get("covariance", 0.01 * facts.spread), dtype=np.float64)
         if width.ndim == 0:
             width = hyperparameter(given, "covariance", width, (1,), 0.0)[0] * np.eye(D)
-        elif width.shape != (D, D) or not np.allclose(width, width.T) or np.linalg.eigvalsh(width)[0] <= 0:
+        elif width.shape != (D, D) or not np.allclose(width, width.T) or not _is_definite(width):
             raise ValueError(f"prior['covariance'] must be a positive number or a positive definite ({D}, {D}) matrix.")
-        scale = nu[:, None, None] * width
-        return _record(mean[None], beta, nu, scale, scale[0])
+        return _record(mean[None], beta, nu, nu[:, None, None] * width, np.zeros(D))
 
     def posterior(self, prior: NormalWishart, sums: Moments) -> NormalWishart:
         """Sums of squares about the mean of the rows, and a term for its distance from the prior mean."""
@@ -66,7 +65,7 @@ class FullGaussian(Conjugate):
         mean, gap, away = pooled(sums, prior.mean, beta0)
         shrunk = (beta0 * sums.mass / (beta0 + sums.mass))[:, None, None]
         scatter = sums.second - sums.mass[:, None, None] * _outer(gap) + shrunk * _outer(away)
-        return _record(mean, beta0 + sums.mass, prior.nu + sums.mass, prior.scale + scatter, prior.scale[0])
+        return _record(mean, beta0 + sums.mass, prior.nu + sums.mass, prior.scale + scatter, least_pivots(prior))
 
     def form(self, params: NormalWishart) -> Whitened:
         """Whitened distances."""
@@ -118,7 +117,7 @@ class FullGaussian(Conjugate):
         stretch = np.sqrt((params.beta + 1) / params.beta)
         for k in np.unique(labels):
             own = labels == k
-            draws[own] = params.mean[k] + stretch[k] * draws[own] @ _cholesky(params.scale[k]).T
+            draws[own] = params.mean[k] + stretch[k] * draws[own] @ _lower(params, k).T
         return draws
 
     def means(self, params: NormalWishart) -> Array:
@@ -143,29 +142,52 @@ def _outer(rows: Array) -> Array:
     return rows[:, :, None] * rows[:, None, :]
 
 
+def _is_definite(matrix: Array) -> bool:
+    """Whether a matrix is positive definite beyond rounding."""
+    values = np.linalg.eigvalsh(matrix)
+    return bool(values[0] > matrix.shape[0] * np.finfo(float).eps * values[-1])
+
+
+def least_pivots(prior: NormalWishart) -> Array:
+    """Pivots (D,) of the Cholesky factor of a scale matrix that only rounding can go below: those of a matrix that is
+    larger than the prior's are at least as large as its own."""
+    return 0.5 / np.diagonal(prior.root[0]) ** 2
+
+
 def _record(mean: Array, beta: Array, nu: Array, scale: Array, least: Array) -> NormalWishart:
-    """Parameters with scale matrices that are larger than ``least``, but for rounding."""
+    """Parameters; pivots below the ``least`` (D,) are due to rounding."""
     scale = 0.5 * (scale + scale.transpose(0, 2, 1))
     try:
         lower = np.linalg.cholesky(scale)
+        mended = bool((np.diagonal(lower, axis1=1, axis2=2) ** 2 < least).any())
     except np.linalg.LinAlgError:
-        floor = float(np.linalg.eigvalsh(least)[0])
-        lower = np.stack([_cholesky(matrix, floor) for matrix in scale])
+        mended = True
+    if mended:
+        lower = np.stack([_cholesky_from(matrix, least) for matrix in scale])
         scale = lower @ lower.transpose(0, 2, 1)
     root = np.triu(np.linalg.inv(lower).transpose(0, 2, 1))
     log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
     return NormalWishart(mean, beta, nu, scale, np.ascontiguousarray(root), log_det)
 
 
-def _cholesky(matrix: Array, floor: float = 0.0) -> Array:
-    """Lower factor; if rounding has made the matrix indefinite, of the nearest with eigenvalues from ``floor`` on."""
+def _cholesky_from(matrix: Array, least: Array) -> Array:
+    """Lower factor with pivots of at least so much; beside one that was less nothing but rounding is left."""
+    lower, rest = np.zeros_like(matrix), matrix.copy()
+    for d in range(matrix.shape[0]):
+        if rest[d, d] >= least[d]:
+            lower[d:, d] = rest[d:, d] / np.sqrt(rest[d, d])
+            rest[d + 1 :, d + 1 :] -= np.outer(lower[d + 1 :, d], lower[d + 1 :, d])
+        else:
+            lower[d, d] = np.sqrt(least[d])
+    return lower
+
+
+def _lower(params: NormalWishart, k: int) -> Array:
+    """Cholesky factor of B of a component."""
     try:
-        return cholesky(matrix, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(matrix)
-        least = max(values[-1] * matrix.shape[0] * np.finfo(float).eps, floor)
-        triangle = np.asarray(np.linalg.qr((vectors * np.sqrt(np.maximum(values, least))).T, mode="r")).T
-        return triangle * np.where(np.diag(triangle) < 0, -1.0, 1.0)
+        return np.asarray(cholesky(params.scale[k], lower=True, check_finite=False))
+    except np.linalg.LinAlgError:  # nearly singular
+        return np.linalg.inv(params.root[k]).T
 
 
 def _digammas(nu: Array, D: int) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.families.conjugate import Conjugate, Moments, Whitened
-from kfree.families.conjugate.full import NormalWishart
+from kfree.families.conjugate.full import NormalWishart, least_pivots
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.kernels import kernels
 
@@ -33,9 +33,12 @@ def record(prior: NormalWishart, mass: Array, found: tuple[Array, Array, Array, 
 
 
 def posterior(prior: NormalWishart, sums: Moments) -> NormalWishart | None:
-    """As the family's; None if rounding has made a scale matrix indefinite."""
+    """As the family's; None if rounding has made a scale matrix indefinite, or nearly so."""
     found = blank(*sums.first.shape)
     if not kernels().wishart_posterior(*sums, prior.mean[0], prior.scale[0], float(prior.beta[0]), *found):
+        return None
+    _, _, root, _ = found
+    if (np.diagonal(root, axis1=1, axis2=2) ** 2 * least_pivots(prior) > 1).any():
         return None
     return record(prior, sums.mass, found)
 
