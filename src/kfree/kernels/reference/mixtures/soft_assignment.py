@@ -1,7 +1,6 @@
 """Soft assignments to the components of a mixture and the sums they need."""
 
 import numpy as np
-from scipy.special import logsumexp
 
 
 def subtract_squares(products, shift, first, scores):
@@ -23,9 +22,12 @@ def soften(scores, log_weight, resp, lse):
     Shares below 1e-16 of the largest are zero: they change no sum by more than rounding does.
     """
     values = scores + log_weight
-    values[values - values.max(axis=1, keepdims=True) <= -37.0] = -np.inf
-    lse[:] = logsumexp(values, axis=1)
-    resp[:] = np.exp(values - lse[:, None]).T
+    top = values.max(axis=1)
+    gap = values - top[:, None]
+    terms = np.where(gap > -37.0, np.exp(gap), 0.0)
+    total = terms.sum(axis=1)
+    lse[:] = top + np.log(total)
+    resp[:] = (terms / total[:, None]).T
 
 
 def collect(rows, weight, resp, centre, out):

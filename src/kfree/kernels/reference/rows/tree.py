@@ -5,7 +5,8 @@ import numpy as np
 
 def sum_rows(X, weight, origin, total):
     """Add the weighted sum of rows less an origin to ``total``; returns the size of the largest entry."""
-    total += weight @ (X - origin)
+    with np.errstate(over="ignore", invalid="ignore"):  # entries that are too large are refused later
+        total += weight @ (X - origin)
     return float(np.abs(X.astype(np.float64)).max())
 
 
