@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.stats import poisson
 
 from kfree import VariationalDPMixture
 
@@ -145,6 +146,14 @@ def test_hyperparameters_at_their_ends_are_fitted_and_beyond_refused(family, nam
     for value in beyond if name != "degrees_of_freedom" else beyond[1:]:
         with pytest.raises(ValueError, match=rf"prior\['{name}'\]"):
             VariationalDPMixture(family=family, prior={name: value}).fit(X)
+
+
+def test_a_prior_that_outweighs_the_rows_is_compared_with_them_to_the_last_digit():
+    """Rows that are what the prior expects: the free energy is hardly more than what they cost under its mean."""
+    X = np.random.default_rng(0).poisson(1e5, (30, 2)).astype(float)
+    strong = {"shape": 1e13, "rate": 1e8}
+    model = VariationalDPMixture(family="poisson", concentration=1e-100, prior=strong).fit(X)
+    assert abs(model.free_energy_ + poisson.logpmf(X, 1e5).sum()) < 1e-3
 
 
 def test_a_prior_that_is_lost_in_rounding_is_refused():

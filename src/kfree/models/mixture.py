@@ -126,9 +126,10 @@ class MixtureProblem(NamedTuple):
         else:
             rows, units, spread = X, Units(np.zeros(X.shape[1]), 1.0), 1.0
             facts = Facts(X.shape[1], 1.0, _mean(X, n))
-            if name in ANCHORED and X.max() >= VARIATIONAL.large_count:
-                family = ANCHORED[name](facts.mean)
-        setting = Setting(family, family.prior(facts, _in_units(given, units)), weights)
+        own = family.prior(facts, _in_units(given, units))
+        if name in ANCHORED and max(X.max(), *(field.max() for field in own)) >= VARIATIONAL.large_count:
+            family = ANCHORED[name](facts.mean)
+        setting = Setting(family, own, weights)
         _check_blur(setting, float(n.sum()))
         return cls(setting, make_tied(rows, n, family, units), units, not spread > 0)
 
