@@ -99,7 +99,7 @@ def test_draws_of_few_degrees_of_freedom_are_finite(family):
 def test_variances_are_positive_where_rounding_of_sums_is_larger_than_the_prior():
     for seed in range(40):
         X = np.random.default_rng(seed).normal(size=(2, 1 + seed % 3))
-        for total in (1e11, 1e13, 9e13):
+        for total in (1e13, 1e15):
             model = VariationalDPMixture(random_state=0).fit(X, sample_weight=np.full(2, total / 2))
             check(model, X)
             assert (np.linalg.eigvalsh(model.covariances_) > 0).all()
@@ -109,10 +109,10 @@ def test_variances_are_positive_where_rounding_of_sums_is_larger_than_the_prior(
 @pytest.mark.parametrize("accelerate", [None, "tree", "kdtree"])
 def test_weights_from_nothing_to_the_largest_are_fitted(family, accelerate):
     rng = np.random.default_rng(0)
-    X, most = rng.integers(0, 2, (60, 3)).astype(float), 5e13 if family == "gaussian" else 1e15
+    X = rng.integers(0, 2, (60, 3)).astype(float)
     for weight in (
-        np.full(60, 5e-324), np.full(60, 1e-150), np.full(60, most / 60), rng.choice([1e-300, most / 60], 60),
-        10.0 ** rng.uniform(-30, 11, 60),
+        np.full(60, 5e-324), np.full(60, 1e-150), np.full(60, 1e15 / 60), rng.choice([1e-300, 1e13], 60),
+        10.0 ** rng.uniform(-30, 13, 60),
     ):  # fmt: skip
         check(VariationalDPMixture(family=family, accelerate=accelerate).fit(X, sample_weight=weight), X)
 
@@ -163,7 +163,7 @@ def test_a_prior_that_is_lost_in_rounding_is_refused():
     with pytest.raises(ValueError, match=r"prior\['mean'\] far from the rows"):
         VariationalDPMixture(prior={"mean": 1e12}).fit(X)
     with pytest.raises(ValueError, match="Divide sample_weight"):
-        VariationalDPMixture().fit(X, sample_weight=np.full(50, 1e13))
+        VariationalDPMixture(prior={"covariance": 1e-5}).fit(X, sample_weight=np.full(50, 1e13))
     check(VariationalDPMixture(prior={"covariance": 1e-12}, random_state=0).fit(X), X)
 
 

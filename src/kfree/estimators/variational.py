@@ -180,8 +180,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         X : array (N, D), or CSR matrix for "multinomial", "poisson" and "bernoulli"
         y : ignored
         sample_weight : array (N,), default=None
-            An integer weight equals repeating the row. They may sum to 1e15; for family="gaussian" with the default
-            prior to about 1e14, where the prior begins to be lost in the rounding of covariances.
+            An integer weight equals repeating the row. They may sum to 1e15.
 
         Returns
         -------

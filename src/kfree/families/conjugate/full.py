@@ -56,7 +56,7 @@ class FullGaussian(Conjugate):
             width = hyperparameter(given, "covariance", width, (1,), 0.0)[0] * np.eye(D)
         elif width.shape != (D, D) or not np.allclose(width, width.T) or not _is_definite(width):
             raise ValueError(f"prior['covariance'] must be a positive number or a positive definite ({D}, {D}) matrix.")
-        return _record(mean[None], beta, nu, nu[:, None, None] * width, np.zeros(D))
+        return _record(mean[None], beta, nu, nu[:, None, None] * width, None)
 
     def posterior(self, prior: NormalWishart, sums: Moments) -> NormalWishart:
         """Sums of squares about the mean of the rows, and a term for its distance from the prior mean."""
@@ -65,7 +65,7 @@ class FullGaussian(Conjugate):
         mean, gap, away = pooled(sums, prior.mean, beta0)
         shrunk = (beta0 * sums.mass / (beta0 + sums.mass))[:, None, None]
         scatter = sums.second - sums.mass[:, None, None] * _outer(gap) + shrunk * _outer(away)
-        return _record(mean, beta0 + sums.mass, prior.nu + sums.mass, prior.scale + scatter, least_pivots(prior))
+        return _record(mean, beta0 + sums.mass, prior.nu + sums.mass, prior.scale + scatter, prior)
 
     def form(self, params: NormalWishart) -> Whitened:
         """Whitened distances."""
@@ -154,32 +154,31 @@ def least_pivots(prior: NormalWishart) -> Array:
     return 0.5 / np.diagonal(prior.root[0]) ** 2
 
 
-def _record(mean: Array, beta: Array, nu: Array, scale: Array, least: Array) -> NormalWishart:
-    """Parameters; pivots below the ``least`` (D,) are due to rounding."""
+def _record(mean: Array, beta: Array, nu: Array, scale: Array, prior: NormalWishart | None) -> NormalWishart:
+    """Parameters; scale matrices are larger than the prior's, but for rounding."""
     scale = 0.5 * (scale + scale.transpose(0, 2, 1))
+    least = 0.0 if prior is None else least_pivots(prior)
     try:
         lower = np.linalg.cholesky(scale)
-        mended = bool((np.diagonal(lower, axis1=1, axis2=2) ** 2 < least).any())
+        rounded = bool((np.diagonal(lower, axis1=1, axis2=2) ** 2 < least).any())
     except np.linalg.LinAlgError:
-        mended = True
-    if mended:
-        lower = np.stack([_cholesky_from(matrix, least) for matrix in scale])
+        rounded = True
+    if rounded and prior is not None:
+        lower = np.stack([_lower_above(matrix, prior.scale[0]) for matrix in scale])
         scale = lower @ lower.transpose(0, 2, 1)
     root = np.triu(np.linalg.inv(lower).transpose(0, 2, 1))
     log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
     return NormalWishart(mean, beta, nu, scale, np.ascontiguousarray(root), log_det)
 
 
-def _cholesky_from(matrix: Array, least: Array) -> Array:
-    """Lower factor with pivots of at least so much; beside one that was less nothing but rounding is left."""
-    lower, rest = np.zeros_like(matrix), matrix.copy()
-    for d in range(matrix.shape[0]):
-        if rest[d, d] >= least[d]:
-            lower[d:, d] = rest[d:, d] / np.sqrt(rest[d, d])
-            rest[d + 1 :, d + 1 :] -= np.outer(lower[d + 1 :, d], lower[d + 1 :, d])
-        else:
-            lower[d, d] = np.sqrt(least[d])
-    return lower
+def _lower_above(matrix: Array, least: Array) -> Array:
+    """Lower factor of the matrix made as large as ``least`` in those of its own directions in which it is smaller."""
+    unit = np.sqrt(np.maximum(np.diagonal(matrix), np.diagonal(least)))  # so that columns of all scales are alike
+    values, vectors = np.linalg.eigh(matrix / np.outer(unit, unit))
+    floor = np.einsum("di,de,ei->i", vectors, least / np.outer(unit, unit), vectors)
+    half = (vectors * np.sqrt(np.maximum(values, floor))).T * unit
+    triangle = np.asarray(np.linalg.qr(half, mode="r")).T
+    return triangle * np.where(np.diag(triangle) < 0, -1.0, 1.0)
 
 
 def _lower(params: NormalWishart, k: int) -> Array:

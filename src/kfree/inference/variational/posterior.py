@@ -118,8 +118,8 @@ def size_of_sums(setting: Setting, measured: MeasuredMixture) -> float:
     params, sticks = measured.mixture
     own = float(setting.family.terms(params).sum()) + setting.weights.terms(sticks)
     # parameters that are wrong by a small share cost its square, for each unit of weight; sums over more rows are worse
-    rows_added = min(tied.size, TIED_SPAN)
-    blurred = tied.total * np.log1p(setting.family.blur(setting.prior, tied.total) ** 2 * rows_added)
+    columns, added = tied.mean.shape[1], min(tied.size, TIED_SPAN)
+    blurred = tied.total * columns * np.log1p(setting.family.blur(setting.prior, tied.total) ** 2 * added / columns)
     return rows + VARIATIONAL.divergence_rounding * own + VARIATIONAL.nat * float(blurred)
 
 
