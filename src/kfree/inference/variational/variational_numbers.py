@@ -174,8 +174,8 @@ class VariationalNumbers(NamedTuple):
     #: Counts from which on likelihoods are measured beside those under a reference: below it logs of factorials lose
     #: less than 1e-8 nats. Set: rounding of float64.
     large_count: float = 2.0**20
-    #: Most that rounding of sums of squares may be beside what the prior adds to them; weights of 1e15 are below it with
-    #: the default prior. Set: rises of F were at most 0.3 of what is allowed.
+    #: Most that rounding of sums of squares may be beside what the prior adds to them; with the default prior weights
+    #: of 1e15 are below it. Set: rises of F were at most 0.3 of what is allowed.
     most_blur: float = 20.0
     #: Largest sum of weights: beyond it too few digits are left for the prior, which keeps covariances from being
     #: singular. Set: rounding of float64.
