@@ -187,6 +187,13 @@ def test_units_change_nothing(family, scale):
     assert np.array_equal(model.labels_, VariationalDPMixture(family=family).fit(X).labels_)
 
 
+@pytest.mark.parametrize("family", GAUSSIANS)
+def test_rows_that_differ_by_the_least_number_have_a_unit(family):
+    X = np.array([[0.0], [0.0], [0.0], [0.0], [5e-324]])
+    for prior in (None, {"mean": 0.0}):
+        check(VariationalDPMixture(family=family, prior=prior, random_state=0).fit(X), X)
+
+
 def test_infinities_of_both_signs_are_named():
     for X in ([[np.inf, -np.inf]], [[np.inf], [-np.inf]]):
         with pytest.raises(ValueError, match="infinity"):

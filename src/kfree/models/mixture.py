@@ -152,7 +152,7 @@ def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
         mean = hyperparameter(inside, "mean", None, units.shift.shape, -np.inf)
         with np.errstate(over="ignore"):
             mean = (mean - units.shift) / units.scale
-        inside["mean"] = _in_range("mean", mean, units, 0.0, min(FARTHEST, LARGEST / units.scale))
+        inside["mean"] = _in_range("mean", mean, units, 0.0, LARGEST / max(units.scale, LARGEST / FARTHEST))
     if "covariance" in inside:
         width = np.asarray(inside["covariance"], dtype=np.float64)
         hyperparameter(inside, "covariance", None, width.shape, -np.inf if width.ndim == 2 else 0.0)

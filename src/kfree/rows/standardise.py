@@ -70,6 +70,7 @@ def standardise(X: Any, n: Array) -> tuple[Array, Units, float]:
         units = Units(coarse.shift, 1.0)
         return units.rows(X), units, 0.0
     finer = float(np.exp2(np.round(np.log2(spread) / 2)))
+    finer = max(finer, float(np.finfo(float).smallest_subnormal) / coarse.scale)  # the unit must be a number
     if finer != 1.0:
         for _ in in_order(lambda block: np.divide(rows[block], finer, out=rows[block]), blocks(X.shape[0])):
             pass
