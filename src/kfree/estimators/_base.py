@@ -51,7 +51,7 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
         Returns
         -------
-        array (n, K), float32 if X is
+        array (n, K), float32 if X is and they fit
         """
         check_is_fitted(self)
         X = check_table(self, X, reset=False)

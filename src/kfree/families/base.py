@@ -22,13 +22,19 @@ from scipy.special import kl_div
 Array = NDArray[Any]
 
 #: Stands for log 0 in a product (0 * -inf would be NaN): a cost this large reads as +inf.
-MINUS_INF = -1e30
-#: A cost above this was made by such a stand-in.
-LARGEST = 1e15
+MINUS_INF = -1e100
+#: A cost above this was made by such a stand-in; so entries down to LARGEST / -MINUS_INF tell that they are excluded.
+LARGEST = 1e50
+# What stands for log 0 in single precision.
+_MINUS_INF_FLOAT32 = -1e30
+#: Entries above 0 that single precision can carry, those that meet such a stand-in and reciprocals among them.
+FLOAT32 = 1e-15, 1e15
 # Share of the middle of the domain in a point that must not be on the boundary.
 _INSIDE = 1e-3
 #: Relative error a mean of many equal values may have.
 ROUNDING = 1e-13
+# The smallest mean that is not zero, with a little room.
+_TINY = 1e-307
 # Entries of a temporary.
 _PIECE = 32_000
 
@@ -78,7 +84,7 @@ class Affine:
         key = np.dtype(dtype)
         if key not in self._forms:
             with np.errstate(over="ignore"):  # what leaves the range decides nothing
-                self._forms[key] = np.ascontiguousarray(self.coef, dtype), self.offset.astype(dtype)
+                self._forms[key] = np.ascontiguousarray(self._coef(key), dtype), self.offset.astype(dtype)
         return self._forms[key]
 
     def transposed(self, dtype: Any, multiple: int) -> tuple[Array, Array]:
@@ -87,9 +93,14 @@ class Affine:
         if key not in self._forms:
             (K, p), spare = self.coef.shape, -self.coef.shape[0] % multiple
             coef = np.zeros((p, K + spare), dtype)
-            coef[:, :K] = self.coef.T
-            self._forms[key] = coef, np.r_[self.offset, np.full(spare, np.inf)].astype(dtype)
+            with np.errstate(over="ignore"):
+                coef[:, :K] = self._coef(key[0]).T
+                self._forms[key] = coef, np.r_[self.offset, np.full(spare, np.inf)].astype(dtype)
         return self._forms[key]
+
+    def _coef(self, dtype: Any) -> Array:
+        """Coefficients whose stand-ins for log 0 are numbers in this precision, too."""
+        return np.maximum(self.coef, _MINUS_INF_FLOAT32) if dtype == np.float32 else self.coef
 
     @cached_property
     def _forms(self) -> dict[Any, tuple[Array, Array]]:
@@ -123,6 +134,9 @@ class Family(ABC):
     lower: float = -np.inf
     upper: float = np.inf
     lower_open: ClassVar[bool] = False
+    #: Entries other than 0 that can be computed with.
+    smallest: ClassVar[float] = 0.0
+    largest: ClassVar[float] = np.inf
     #: What to do about a value outside, the end of the error message.
     advice: ClassVar[str] = ""
     #: How rows are scaled before anything else: None, "sum" (histograms) or "norm" (unit vectors).
@@ -139,6 +153,11 @@ class Family(ABC):
     counts: ClassVar[bool] = False
     #: True if phi(x) is the sum of x log x, up to what is linear in x: zeros of a row need not be looked at to move it.
     entropic: ClassVar[bool] = False
+
+    @property
+    def excludes(self) -> bool:
+        """True if centres on the lower end of the domain exclude rows that are above it."""
+        return self.lower > -np.inf and not self.lower_open
 
     @abstractmethod
     def phi(self, stats: Array) -> Array:
@@ -171,13 +190,22 @@ class Family(ABC):
         infinity on both ends in one product; None if there are no such centres, or one product tells."""
         return None
 
+    def zero_ends(self, mean: Array) -> Ends | None:
+        """The same for rows with entries so small that no stand-in for infinity tells that a zero excludes them."""
+        return None
+
     def divergence_at_infinity(self, cost: Array) -> Array:
         """Costs of a product with the stand-ins for infinity read as +inf."""
-        return np.where(cost > LARGEST, np.inf, cost) if self.lower > -np.inf or self.upper < np.inf else cost
+        return np.where(cost > LARGEST, np.inf, cost) if self.excludes or self.upper < np.inf else cost
 
     def centre(self, total: Array, mass: Array) -> Array:
         """Best centres of clusters with weighted row sums ``total`` (K, p) and weights ``mass`` (K,)."""
-        return self.within(total / mass[..., None])
+        mean = self.within(total / mass[..., None])
+        if self.excludes:  # a light row that is above the end of the domain must not vanish from the mean
+            lost = (mean == self.lower) & (total > mass[..., None] * self.lower)
+            if lost.any():
+                mean[lost] = self.lower + _TINY
+        return mean
 
     def within(self, mean: Array) -> Array:
         """Means (of any shape) with the rounding undone that pushed them across the ends of the domain."""

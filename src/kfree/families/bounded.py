@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit, xlogy
 
-from kfree.families.base import ROUNDING, Array, Ends, Family, Separable, Summary, i_divergence, positive
+from kfree.families.base import LARGEST, ROUNDING, Array, Ends, Family, Separable, Summary, i_divergence, positive
 
 # Stands for logit 0 and logit 1. Both sides of the domain meet in one product, where the offset holds as many
 # of these as the centre has ones and the row takes them back: large enough to exclude, small enough that their
@@ -25,6 +25,7 @@ class Binomial(Separable):
     name = "binomial"
     lower = 0.0
     float32 = False  # 2**27 has no digits left in single precision
+    largest = LARGEST
     counts = True
     advice = "Rescale the data, pass Binomial(n=...), or use divergence='poisson'."
 
@@ -32,6 +33,8 @@ class Binomial(Separable):
         self.n = n
         if n is not None:
             self.upper = float(positive(type(self).__name__, "n", n))
+            if self.upper > LARGEST:
+                raise ValueError(f"Binomial can compute with n up to {LARGEST:g}, got {n!r}.")
 
     def adapt(self, summary: Summary) -> Family:
         """Take the largest entry for n where none was given."""
@@ -60,8 +63,11 @@ class Binomial(Separable):
     def natural(self, mean: Array) -> Array:
         """Logit of the share."""
         n = self._trials
-        inside = np.clip(mean, 1e-300, None) / np.clip(n - mean, 1e-300, None)
-        return np.where(mean <= 0, -_LOGIT_INF, np.where(mean >= n, _LOGIT_INF, np.log(inside)))
+        with np.errstate(over="ignore"):  # at n, where it is not used
+            inside = np.clip(mean, 1e-300, None) / np.clip(n - mean, 1e-300, None)
+        # a share below 1e-300 is excluded like 0 by everything that is not next to it
+        logit = np.log(np.maximum(inside, 1e-307))
+        return np.where(mean <= 0, -_LOGIT_INF, np.where(mean >= n, _LOGIT_INF, logit))
 
     def mean(self, theta: Array) -> Array:
         """n times the logistic function."""

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import logsumexp, softmax, xlogy
 
-from kfree.families.base import MINUS_INF, Array, Separable, i_divergence, positive
+from kfree.families.base import LARGEST, MINUS_INF, Array, Ends, Separable, i_divergence, positive
 
 _ADVICE = "Clip or shift the data, or use divergence='sqeuclidean'."
 
@@ -15,17 +15,36 @@ def _log(values: Array) -> Array:
     return np.maximum(logs, MINUS_INF, out=logs)
 
 
-class Poisson(Separable):
+def _excess(e: Array, log: Array) -> Array:
+    """e - log(1 + e), which is never negative; ``log`` is that logarithm, to be used where e is not near 0."""
+    return np.maximum(e - np.where(np.abs(e) < 0.5, np.log1p(np.maximum(e, -0.5)), log), 0.0)
+
+
+class _Logarithmic(Separable):
+    """A family whose natural parameter is a logarithm, with MINUS_INF for that of 0."""
+
+    lower = 0.0
+    largest = LARGEST
+    counts = True
+    advice = _ADVICE
+
+    def zero_ends(self, mean: Array) -> Ends | None:
+        """Rows that are not 0 where a centre is are excluded, however small they are."""
+        zero = mean <= 0
+        if not zero.any():
+            return None
+        theta = self.natural(mean)
+        return Ends(np.where(zero, 0.0, theta), self.psi_at(mean, theta), -1.0 * zero, np.zeros(len(mean)))
+
+
+class Poisson(_Logarithmic):
     r"""Poisson counts, independent over columns; the divergence is the generalised KL divergence.
 
     .. math:: \phi(x) = \sum_j x_j \log x_j - x_j, \qquad D = \sum_j x_j \log (x_j / \mu_j) - x_j + \mu_j
     """
 
     name = "poisson"
-    lower = 0.0
-    counts = True
     entropic = True
-    advice = _ADVICE
 
     def phi(self, stats: Array) -> Array:
         """Sum of x log x - x."""
@@ -48,7 +67,7 @@ class Poisson(Separable):
         return i_divergence(stats, mean)
 
 
-class KL(Separable):
+class KL(_Logarithmic):
     r"""Kullback-Leibler divergence of histograms: rows are divided by their sums.
 
     .. math:: \phi(x) = \sum_j x_j \log x_j, \qquad D = \sum_j x_j \log (x_j / \mu_j)
@@ -58,11 +77,9 @@ class KL(Separable):
     """
 
     name = "kl"
-    lower = 0.0
+    largest = np.inf
     normalise = "sum"
-    counts = True
     entropic = True
-    advice = _ADVICE
 
     def phi(self, stats: Array) -> Array:
         """Negative entropy."""
@@ -89,16 +106,13 @@ class KL(Separable):
         return i_divergence(stats, mean)
 
 
-class NegativeBinomial(Separable):
+class NegativeBinomial(_Logarithmic):
     r"""Negative binomial counts with r fixed (r = 1: geometric from 0); overdispersed Poisson.
 
     .. math:: \phi(x) = \sum_j x_j \log x_j - (x_j + r) \log (x_j + r) + r \log r
     """
 
     name = "negative_binomial"
-    lower = 0.0
-    counts = True
-    advice = _ADVICE
 
     def __init__(self, r: float = 1.0):
         self.r = positive("NegativeBinomial", "r", r)
@@ -112,6 +126,10 @@ class NegativeBinomial(Separable):
         """Sum of -r log(1 - exp theta)."""
         return -self.r * np.log(-np.expm1(theta)).sum(axis=-1)
 
+    def psi_at(self, mean: Array, theta: Array) -> Array:
+        """Sum of r log(1 + mu / r), which keeps its digits for small means."""
+        return self.r * np.log1p(mean / self.r).sum(axis=-1)
+
     def natural(self, mean: Array) -> Array:
         """log(mu / (mu + r)); at mu = 0 the stand-in for log 0."""
         return np.where(mean > 0, -np.log1p(self.r / np.maximum(mean, 1e-300 * (1 + self.r))), MINUS_INF)
@@ -121,5 +139,15 @@ class NegativeBinomial(Separable):
         return self.r * np.exp(theta) / -np.expm1(theta)
 
     def terms(self, stats: Array, mean: Array) -> Array:
-        """x log(x / mu) - (x + r) log((x + r) / (mu + r)), clipped at zero against rounding."""
-        return np.maximum(i_divergence(stats, mean) - i_divergence(stats + self.r, mean + self.r), 0.0)
+        """x log(x / mu) - (x + r) log((x + r) / (mu + r)), without cancellation.
+
+        With the shares s = x / (x + r) and m = mu / (mu + r) it is x + r times the divergence of (s, 1 - s) from
+        (m, 1 - m), hence x g(m / s - 1) + r g((1 - m) / (1 - s) - 1) with g(e) = e - log(1 + e) >= 0.
+        """
+        r, gap = self.r, stats - mean
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # zeros, and what is next to them
+            log_rest = np.log(stats + r) - np.log(mean + r)
+            log_own = np.log(mean) - np.log(stats) + log_rest
+            rest = r * _excess(gap / (mean + r), log_rest)
+            own = stats * _excess(-r * gap / (stats * (mean + r)), log_own)
+        return rest + np.where(stats > 0, own, r * mean / (mean + r))

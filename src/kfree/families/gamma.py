@@ -16,6 +16,7 @@ class ItakuraSaito(Separable):
     name = "itakura_saito"
     lower = 0.0
     lower_open = True
+    smallest, largest = 1e-150, 1e150  # what a row is to any centre is then a number
     advice = "Add a small positive constant, drop those rows, or use divergence='poisson'."
 
     def __init__(self, shape: float = 1.0):
@@ -38,10 +39,14 @@ class ItakuraSaito(Separable):
         """-k / theta."""
         return -self.shape / theta
 
+    def within(self, mean: Array) -> Array:
+        """Means that rounding has not pushed out of the domain."""
+        return np.maximum(mean, self.smallest)
+
     def terms(self, stats: Array, mean: Array) -> Array:
         """k (r - log r - 1) of the ratio r, without cancellation near r = 1 or overflow of the log near 0."""
         excess = (stats - mean) / mean
-        with np.errstate(divide="ignore"):  # a zero, as sparse rows imply, is infinitely far
+        with np.errstate(divide="ignore", over="ignore"):  # a zero, as sparse rows imply, is infinitely far
             far = np.log(stats / mean)
         log_ratio = np.where(np.abs(excess) < 0.5, np.log1p(np.maximum(excess, -0.5)), far)
         return self.shape * np.maximum(excess - log_ratio, 0.0)

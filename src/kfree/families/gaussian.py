@@ -68,6 +68,12 @@ class Mahalanobis(Family):
             raise ValueError("Mahalanobis needs a covariance before it can measure; pass Mahalanobis(covariance=S).")
         return cholesky(np.asarray(self.covariance, dtype=float), lower=True)
 
+    @property
+    def float32(self) -> bool:  # type: ignore[override]
+        """Whether single precision can carry rows and natural parameters, whose units are those of the columns."""
+        size = np.diag(self._root)
+        return bool(size.min() > 1e-15 and size.max() < 1e15)
+
     @cached_property
     def _whitener(self) -> Array:
         """L^-T, so that the precision is L^-T L^-1 and D a sum of squares, never negative."""
@@ -125,7 +131,7 @@ def _well_conditioned(covariance: Array, mean: Array) -> Array:
     """A covariance of rows with a ridge in units of each column's own variance, whatever the units are; columns
     that do not vary count in units of their mean."""
     variance = np.diag(covariance)
-    unit = np.where(mean == 0, 1.0, np.abs(mean))
+    unit = np.where(np.abs(mean) < 1e-140, 1.0, np.abs(mean))
     constant = variance <= (1e-14 * unit) ** 2  # what rounding makes of equal values
     return covariance + np.diag(np.where(constant, unit**2, RIDGE * variance))
 

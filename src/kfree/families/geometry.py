@@ -25,6 +25,7 @@ class Geometry:
     anchor: Array  # (p,)
     eta: float = 0.0
     prior_mean: Array | None = None  # (p,), needed if eta > 0
+    tiny: bool = False  # rows have entries that a stand-in for infinity is too small for
 
     @property
     def _tau(self) -> Array | float:
@@ -52,6 +53,8 @@ class Geometry:
         """Costs of rows that centres do not exclude, and a product that is positive for rows they do; None where the
         costs alone tell (see ``Family.ends``)."""
         found = self.family.ends(mean)
+        if found is None and self.tiny:
+            found = self.family.zero_ends(mean)
         if found is None:
             return None
         anchor, psi_anchor = self._origin
@@ -85,6 +88,13 @@ class Geometry:
             return np.zeros(mean.shape[0])
         base = self.family.divergence(self.prior_mean, self.anchor)
         return self.eta * np.maximum(base + affine.offset - affine.coef @ self.prior_mean, 0.0)
+
+    def prior_magnitude(self, affine: Affine) -> Array:
+        """Size of the numbers whose differences ``prior_costs`` are, (K,): what their rounding scales with."""
+        if self.eta == 0 or self.prior_mean is None:
+            return np.zeros(affine.offset.shape[0])
+        base = self.family.divergence(self.prior_mean, self.anchor)
+        return self.eta * (base + affine.size + np.abs(affine.coef) @ np.abs(self.prior_mean))
 
     def singleton_centre(self, stats: Array, weight: Array) -> Array:
         """Centres of clusters that hold one row each."""

@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import norm as sparse_norm
 
-from kfree.families import KL, LARGEST, Array, Family, Geometry, Separable, Summary, make_family
-from kfree.inference.clusters.table import Table
+from kfree.families import KL, LARGEST, MINUS_INF, Array, Family, Geometry, Separable, Summary, make_family
+from kfree.families.base import FLOAT32
+from kfree.models.ranges import LENGTHS, check_smoothing_range, check_spread, check_weight_range, label_of
 from kfree.rows import CsrRows, DenseRows, Rows
 from kfree.rows.threads import cut
 
@@ -17,8 +18,8 @@ WEIGHTINGS = ("none", "length", "relative")
 _NONE = np.empty(0)
 # Rows looked at together.
 _BLOCK = 65_536
-# Squared distances that are numbers of full precision; and those whose squares are, which the choice of lam needs.
-_REACH, _REACH_OF_AUTO = (1e-300, 1e303), (1e-140, 1e140)
+# Norms of rows whose squares keep their digits.
+_NORMS = 1e-140, 1e150
 
 
 class Prepared(NamedTuple):
@@ -28,7 +29,13 @@ class Prepared(NamedTuple):
     family: Family
     shift: Array  # (p,) subtracted from every row
     unit: float  # length of a row that weighs 1 with relative weighting, 0 if lengths do not matter
+    least: float  # smallest entry above 0, where that matters, else inf
     once: Array  # (n,) weight of one copy of each row, or (0,) for ones: an integer sample_weight is so many copies
+
+    @property
+    def tiny(self) -> bool:
+        """Whether entries are so small that no stand-in for infinity tells that a zero excludes them."""
+        return self.least < LARGEST / -MINUS_INF
 
 
 def _in_blocks(X: Any) -> Iterator[tuple[slice, Any]]:
@@ -111,7 +118,8 @@ def check_domain(X: Any, family: Any, what: str = "divergence", name: str = "X")
         values = part.data if sp.issparse(part) else part
         implicit = sp.issparse(part) and part.nnz < part.shape[0] * part.shape[1]
         ends = ([values.min(), values.max()] if values.size else []) + ([0] if implicit else [])
-        least, largest = min(ends, default=0), max(ends, default=0)
+        least, largest = float(min(ends, default=0)), float(max(ends, default=0))
+        _check_size(X, span, part, least, largest, family, name)
         below = least <= family.lower if family.lower_open else least < family.lower
         if not below and largest <= family.upper:
             continue
@@ -132,9 +140,18 @@ def check_domain(X: Any, family: Any, what: str = "divergence", name: str = "X")
         )
 
 
-def label_of(family: Any) -> str:
-    """How a family is named in messages."""
-    return repr(family.name) if family.name else type(family).__name__
+def _check_size(X: Any, span: slice, part: Any, least: float, largest: float, family: Any, name: str) -> None:
+    """Entries too large or too small to be computed with are an error; ``least`` and ``largest`` are those of a block."""
+    small = family.lower < least < family.smallest
+    if largest <= family.largest and not small:
+        return
+    dense = part.toarray() if sp.issparse(part) else part
+    i, j = np.unravel_index(int(dense.argmin() if small else dense.argmax()), dense.shape)
+    low = f"between {family.smallest:g} and" if family.smallest else "up to"
+    raise ValueError(
+        f"divergence={label_of(family)} can compute with entries {low} {family.largest:g}, but {name}[{span.start + i}, "
+        f"{j}] = {float(dense[i, j]):g}. Rescale the data, or drop such rows."
+    )
 
 
 def as_numbers(name: str, value: Any) -> Array:
@@ -156,26 +173,6 @@ def check_entries(name: str, values: Array) -> None:
         raise ValueError(
             f"{name} must be finite, but {name}[{place}] = {values[tuple(wrong[0])]:g} and {len(wrong)} of "
             f"{values.size} entries are NaN or infinite."
-        )
-
-
-def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
-    """Rows that differ by so much, or so little, that their divergences leave the range of floats are an error."""
-    least, most = _REACH_OF_AUTO if auto else _REACH
-    active = table.rows.weight > 0 if table.rows.weight.size else True
-    reach = float(table.base.max(initial=0.0, where=active))
-    if np.isnan(reach):
-        raise ValueError(
-            f"divergence={label_of(family)} gives NaN for these rows. Look at its phi and natural: both must be finite "
-            "wherever its domain (lower, upper) allows."
-        )
-    if not family.translates:
-        least, most = -np.inf, LARGEST if family.lower > -np.inf else np.inf
-    if reach and not least < reach < most:
-        who = "lam='auto' can choose from" if auto else "can be computed with"
-        raise ValueError(
-            f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}: more, or less, than {who}. "
-            "Rescale the data, for instance by its largest entry."
         )
 
 
@@ -210,21 +207,16 @@ def row_scale(X: Any, family: Family, name: str = "X") -> tuple[Array, Array]:
     """Factors that normalise the rows and the row totals; rows that cannot be normalised are an error."""
     if family.normalise is None:
         return _NONE, _NONE
-    size = np.empty(X.shape[0])
+    size, (least, most) = np.empty(X.shape[0]), LENGTHS
     for span, part in _in_blocks(X):
-        if family.normalise == "sum":
-            size[span] = np.asarray(part.sum(axis=1, dtype=np.float64)).ravel()
-        elif sp.issparse(part):
-            size[span] = sparse_norm(part.astype(np.float64), axis=1)
-        else:
-            size[span] = np.linalg.norm(np.asarray(part, dtype=np.float64), axis=1)
-    with np.errstate(divide="ignore"):
-        unusable = np.flatnonzero((size != 0) & ~(np.isfinite(size) & np.isfinite(1.0 / size)))
+        with np.errstate(over="ignore"):
+            size[span] = np.asarray(part.sum(axis=1, dtype=np.float64)).ravel() if family.normalise == "sum" else _norms(part)
+    unusable = np.flatnonzero((size != 0) & ~((size > least) & (size < most)))
     if unusable.size:
-        i = int(unusable[0])
+        i, kind = int(unusable[0]), "sum" if family.normalise == "sum" else "length"
         raise ValueError(
-            f"divergence={label_of(family)} cannot scale {unusable.size} of {X.shape[0]} rows: the entries of row {i} "
-            "are too large or too small for a sum of theirs. Rescale the data."
+            f"divergence={label_of(family)} divides rows by their {kind}, which must lie between {least:g} and {most:g}, "
+            f"but that of row {i} is {size[i]:g}, and {unusable.size} of {X.shape[0]} rows are like it. Rescale the data."
         )
     empty = np.flatnonzero(size == 0)
     if empty.size:
@@ -234,6 +226,19 @@ def row_scale(X: Any, family: Family, name: str = "X") -> tuple[Array, Array]:
             f"(rows {some}{'' if name == 'X' else ' of ' + name}). Drop them before the fit."
         )
     return 1.0 / size, size
+
+
+def _norms(X: Any) -> Array:
+    """Lengths of rows; those whose squares are no numbers of full precision are measured in units of their largest
+    entry."""
+    X = X.astype(np.float64, copy=False)
+    size = np.asarray(sparse_norm(X, axis=1) if sp.issparse(X) else np.linalg.norm(X, axis=1))
+    odd = np.flatnonzero(~((size > _NORMS[0]) & (size < _NORMS[1])))
+    if odd.size:
+        rows = X[odd].toarray() if sp.issparse(X) else X[odd]
+        peak = np.abs(rows).max(axis=1)
+        size[odd] = peak * np.linalg.norm(rows / np.where(peak > 0, peak, 1.0)[:, None], axis=1)
+    return size
 
 
 def weighted_mean(X: Any, weight: Array, scale: Array) -> Array:
@@ -253,10 +258,14 @@ def summarise(X: Any, weight: Array, mean: Array) -> Summary:
 
     def covariance() -> Array:
         w = weight if weight.size else np.ones(X.shape[0])
-        total = np.zeros((X.shape[1], X.shape[1]))
+        w = w / w.max()  # products with squares keep their digits
+        total, spread = np.zeros((X.shape[1], X.shape[1])), np.zeros(X.shape[1])
         for span, part in _in_blocks(X):
-            gap = (part.toarray() if sp.issparse(part) else np.asarray(part, dtype=np.float64)) - mean
-            total += (gap * w[span, None]).T @ gap
+            with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range is refused below
+                gap = (part.toarray() if sp.issparse(part) else np.asarray(part, dtype=np.float64)) - mean
+                total += (gap * w[span, None]).T @ gap
+                np.maximum(spread, np.abs(gap).max(axis=0, where=w[span, None] > 0, initial=0.0), out=spread)
+        check_spread(spread, mean)
         return total / w.sum()
 
     return Summary(mean, largest, covariance)
@@ -294,16 +303,45 @@ def make_rows(
                 "Set weighting='none' and pass sample_weight instead."
             )
         if weighting == "relative":
-            unit = unit or float(np.average(size, weights=weight if weight.size else None))
+            unit = unit or _average(size, weight)
             size = size / unit
-        weight, once = (size * weight, size * once) if weight.size else (size, size)
+        with np.errstate(over="ignore"):
+            weight, once = (size * weight, size * once) if weight.size else (size, size)
+    check_weight_range(weight, "sample_weight" if weighting == "none" else f"weighting={weighting!r}: weights")
+    least, largest = _extent(X, scale) if family.lower > -np.inf else (np.inf, 0.0)
     # products in single precision are twice as fast, and what they leave open is decided in double
-    dtype = np.float32 if family.float32 else np.float64
+    dtype = np.float32 if family.float32 and least >= FLOAT32[0] and largest <= FLOAT32[1] else np.float64
     if sp.issparse(X):
-        return Prepared(CsrRows(X, weight=weight, scale=scale, dtype=dtype), family, np.zeros(X.shape[1]), unit, once)
+        rows: Rows = CsrRows(X, weight=weight, scale=scale, dtype=dtype)
+        return Prepared(rows, family, np.zeros(X.shape[1]), unit, least, once)
     if shift is None:
         shift = _near(weighted_mean(X, weight, scale)) if family.translates else np.zeros(X.shape[1])
-    return Prepared(DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype), family, shift, unit, once)
+    rows = DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype)
+    return Prepared(rows, family, shift, unit, least, once)
+
+
+def _extent(X: Any, scale: Array) -> tuple[float, float]:
+    """The smallest entry above 0 of scaled rows that are nowhere negative, and the largest."""
+    least, largest = np.inf, 0.0
+    for span, part in _in_blocks(X):
+        if sp.issparse(part):
+            values = part.data * np.repeat(scale[span], np.diff(part.indptr)) if scale.size else part.data
+        else:
+            rows = np.asarray(part, dtype=np.float64)
+            values = np.stack([rows.min(axis=1, where=rows > 0, initial=np.inf), rows.max(axis=1)])
+            values = values * scale[span] if scale.size else values
+        least = min(least, float(values.min(where=values > 0, initial=np.inf)))
+        largest = max(largest, float(values.max(where=values < np.inf, initial=0.0)))
+    return least, largest
+
+
+def _average(size: Array, weight: Array) -> float:
+    """Weighted mean, in units of the largest where sums overflow."""
+    with np.errstate(over="ignore"):
+        mean = float(np.average(size, weights=weight if weight.size else None))
+    if np.isfinite(mean):
+        return mean
+    return float(np.average(size / size.max(), weights=weight / weight.max() if weight.size else None)) * float(size.max())
 
 
 def _near(mean: Array) -> Array:
@@ -318,14 +356,15 @@ def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> 
     mean = family.centre(*rows.whole)[0]
     anchor = family.inside(mean)
     prior = None if smoothing_mean is None else _check_prior_mean(prepared, smoothing_mean)
+    check_smoothing_range(smoothing)
     if smoothing == 0:
-        return Geometry(family, anchor)
+        return Geometry(family, anchor, tiny=prepared.tiny)
     if not family.smoothable:
         raise ValueError(
             f"smoothing={smoothing:g} needs a divergence with a conjugate prior; {label_of(family)} has none. "
             "Set smoothing=0."
         )
-    return Geometry(family, anchor, smoothing, mean if prior is None else prior)
+    return Geometry(family, anchor, smoothing, mean if prior is None else prior, prepared.tiny)
 
 
 def _check_prior_mean(prepared: Prepared, smoothing_mean: Any) -> Array:

@@ -1,6 +1,7 @@
 """Clusters: rows bound to a divergence, what is to be found in them, and centres that can be asked about rows."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,6 @@ from kfree.models.checks import (
     check_entries,
     check_family,
     check_number,
-    check_reach,
     check_weight,
     make_geometry,
     make_rows,
@@ -33,6 +33,7 @@ from kfree.models.checks import (
     summarise,
     weighted_mean,
 )
+from kfree.models.ranges import check_far, check_lam_range, check_prior_range, check_reach, check_shares
 
 
 class Problem(NamedTuple):
@@ -64,6 +65,8 @@ class Problem(NamedTuple):
         geometry = make_geometry(prepared, smoothing, smoothing_mean)
         table = make_table(prepared.rows, geometry, prepared.once)
         check_reach(table, family)
+        check_prior_range(table, family)
+        check_shares(table, family, prepared.least)
         return cls(table, family, prepared.shift, prepared.unit)
 
     def aim(self, wish: dict[str, Any], lam: Any, init: Any, budget: Budget) -> "Aim":
@@ -75,6 +78,7 @@ class Problem(NamedTuple):
             if start.shape[0] > wish["max_clusters"]:
                 raise ValueError(f"init has {start.shape[0]} centres, more than max_clusters={wish['max_clusters']}.")
         if not isinstance(lam, str):
+            check_lam_range("lam", float(lam))
             return Aim(Goal(float(lam), start=start, samples=start is Start.MEAN, **wish), None)
         found = self.choose(budget)
         if found is None:
@@ -208,7 +212,10 @@ class Model(NamedTuple):
         family = check_family(self.geometry.family, X)
         check_domain(X, family)
         prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit)
-        return make_table(prepared.rows, self.geometry, prepared.once, hashes=False, opens=opens)
+        geometry = replace(self.geometry, tiny=self.geometry.tiny or prepared.tiny)
+        table = make_table(prepared.rows, geometry, prepared.once, hashes=False, opens=opens)
+        check_far(table.base, family)
+        return table
 
     def inside(self) -> Centres:
         """The centres in the geometry of the rows."""
@@ -223,8 +230,14 @@ class Model(NamedTuple):
 
     def divergences(self, X: Any) -> Array:
         """Divergences (n, K)."""
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
-        return cost_matrix(self.table(X, np.empty(0)), self.inside(), dtype)
+        table, centres = self.table(X, np.empty(0)), self.inside()
+        if X.dtype != np.float32:
+            return cost_matrix(table, centres, np.float64)
+        costs = cost_matrix(table, centres, np.float32)
+        if np.isfinite(costs).all():
+            return costs
+        exact = cost_matrix(table, centres, np.float64)
+        return exact if exact.max(where=np.isfinite(exact), initial=0.0) > np.finfo(np.float32).max else costs
 
     def score(self, X: Any, sample_weight: Any, weighting: str) -> float:
         """Minus the weighted mean divergence."""

@@ -116,6 +116,9 @@ class ClusterNumbers(NamedTuple):
     least_gain: float = 1e-10
     #: Share of a part that may be left of a sum without it by rounding. Set: rounding of float64.
     nothing_left: float = 1e-12
+    #: Times the lightest weight beyond which a row stays where it is: sums would lose what it leaves behind.
+    #: Set: rounding of float64.
+    too_heavy: float = 1e12
     #: Rounding of entropies, as a share of lam, with which they still tell where a row belongs. Set: by hand.
     entropy_rounding: float = 1e-4
     #: (speed) Rows evaluated together, and visited in one call. Set: by hand.

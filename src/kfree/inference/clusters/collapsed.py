@@ -163,13 +163,13 @@ class Tour(NamedTuple):
 def move_rows(table: Table, memory: Memory, goal: Goal, order: Array, budget: Budget) -> float:
     """One sweep over the rows, or as much of it as the budget allows; returns the weight that moved.
 
-    Rows of weight zero stay where they are.
+    Rows without weight, and those that are too heavy, stay where they are.
     """
     K = int(memory.labels.max()) + 1
     total, mass = table.rows.sums(memory.labels, K)
     weight = table.rows.weights(slice(0, table.n))
     count = np.bincount(memory.labels[weight > 0], minlength=K)
-    order = order[weight[order] > 0]
+    order = order[may_leave(weight)[order]]
     tour = Tour(table, memory, goal.lam, order, weight, total, mass, count, float(goal.max_clusters), budget)
     family = table.geometry.family
     if family.entropic and _tells(tour):
@@ -177,6 +177,13 @@ def move_rows(table: Table, memory: Memory, goal: Goal, order: Array, budget: Bu
     if family.euclidean_factor is not None and family.smoothable:
         return _move_points(tour, family.euclidean_factor)
     return _move_blocks(tour)
+
+
+def may_leave(weight: Array) -> Array:
+    """Mask of the rows that move one at a time: those that have weight, and not so much that sums would lose what they
+    leave behind."""
+    lightest = float(weight.min(where=weight > 0, initial=np.inf))
+    return (weight > 0) & (weight <= CLUSTERS.too_heavy * lightest)
 
 
 def _tells(tour: Tour) -> bool:

@@ -66,7 +66,8 @@ def cost_matrix(table: Table, centres: Centres, dtype: Any) -> Array:
         step = max(1, CLUSTERS.exact_entries // max(table.rows.p, centres.mean.shape[0]))
         for start in range(span.start, span.stop, step):
             piece = slice(start, min(start + step, span.stop))
-            costs[piece] = all_costs(table, piece, centres, partial(_product, table.rows.dense(piece)))
+            with np.errstate(over="ignore"):  # in single precision
+                costs[piece] = all_costs(table, piece, centres, partial(_product, table.rows.dense(piece)))
 
     for _ in table.rows.each(of_span):
         pass

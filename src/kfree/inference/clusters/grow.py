@@ -156,7 +156,10 @@ def penalised(table: Table, centres: Centres, sums: Sums, lam: float) -> float:
 
 def rounding_scale(table: Table, centres: Centres, sums: Sums) -> float:
     """Magnitude that the rounding of an objective scales with."""
-    return _scale(table, sums.cost, centres.affine.size)
+    scale = _scale(table, sums.cost, centres.affine.size)
+    if not table.geometry.eta:
+        return scale
+    return scale + 1e-4 * float(table.geometry.prior_magnitude(centres.affine).sum())
 
 
 def _scale(table: Table, cost: float, size: float) -> float:

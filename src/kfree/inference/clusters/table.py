@@ -103,12 +103,13 @@ def make_table(
     alone = np.empty(n if geometry.eta and opens else 0)
 
     def fill(span: slice) -> None:
-        base[span] = rows.base(span, geometry)
         if hashes:
             content[span] = rows.hash(span)
-        if alone.size:
-            weight = unit[span] if unit.size else np.ones(span.stop - span.start)
-            alone[span] = rows.singleton_cost(span, geometry, weight)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond the range of floats is refused at the door
+            base[span] = rows.base(span, geometry)
+            if alone.size:
+                weight = unit[span] if unit.size else np.ones(span.stop - span.start)
+                alone[span] = rows.singleton_cost(span, geometry, weight)
 
     for _ in rows.each(fill):
         pass

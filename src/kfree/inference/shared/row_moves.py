@@ -8,7 +8,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
-from kfree.inference.clusters.collapsed import Clusters, move_block
+from kfree.inference.clusters.collapsed import Clusters, may_leave, move_block
 from kfree.inference.clusters.table import Table
 from kfree.inference.goal import Goal
 from kfree.inference.shared.groups import Groups
@@ -47,6 +47,7 @@ def move_shared_rows(table: Table, groups: Groups, labels: Array, goal: Goal, or
     K = int(labels.max()) + 1
     total, mass = table.rows.sums(labels, K)
     clusters = Clusters(total, mass, np.bincount(labels[groups.rows], minlength=K))
+    order = order[may_leave(table.rows.weights(slice(0, table.n)))[order]]
     moved, start = 0.0, 0
     while start < order.size:
         size = max(1, min(HDP.row_block, CLUSTERS.row_entries // max(clusters.total.size, 1)))

@@ -1,0 +1,176 @@
+"""How large and how small values and weights may be: what the sums and products of a fit can represent.
+
+A float64 holds 1e-308 to 1.8e308 with all its digits. Weights are multiplied with each other, divergences with weights
+and, where lam is chosen, with themselves; what would leave that range is refused here, with what would not.
+"""
+
+import numpy as np
+
+from kfree.families import FAMILIES, LARGEST, Array, Family
+from kfree.inference.clusters.table import Table
+
+#: Weights that are not zero, their sum, and smoothing: the product of two of them is a number of full precision.
+WEIGHTS = (1e-150, 1e150)
+#: Divergences, and weights times divergences.
+COSTS = (1e-300, 1e303)
+#: The same where lam is chosen from the data, which takes squares of them.
+COSTS_OF_AUTO = (1e-140, 1e140)
+#: Lengths and sums of rows that are divided by them.
+LENGTHS = (1e-300, 1e300)
+#: The largest lam that is finite: a lam for each of many clusters is still a number.
+LARGEST_LAM = 1e290
+#: Differences from the mean of a column whose squares, times 1e-6, are numbers of full precision.
+SPREADS = (1e-140, 1e150)
+#: Share of all weight that a row must have where a mean next to the upper end of the domain is taken for that end.
+LEAST_SHARE = 1e-12
+#: Entries, and means of columns, where differences are squared.
+LARGEST_ENTRY = 1e150
+
+
+def label_of(family: Family) -> str:
+    """How a family is named in messages."""
+    return repr(family.name) if family.name else type(family).__name__
+
+
+def check_weight_range(weight: Array, what: str = "sample_weight") -> None:
+    """Weights whose products leave the range of floats are an error."""
+    if not weight.size:
+        return
+    least, most = WEIGHTS
+    lightest, total = float(weight.min(where=weight > 0, initial=np.inf)), float(weight.sum())
+    if lightest < least or not 0 < total <= most:
+        i = int(np.where(weight > 0, weight, np.inf).argmin()) if lightest < least else int(weight.argmax())
+        raise ValueError(
+            f"{what} must be 0 or at least {least:g}, and at most {most:g} in sum, but row {i} weighs {weight[i]:g} and "
+            f"the sum is {total:g}. Divide the weights by their largest, and set to 0 what is then too small."
+        )
+
+
+def check_means(mean: Array) -> None:
+    """Columns whose mean has no square are an error."""
+    size = float(np.abs(mean).max(initial=0.0))
+    if not size <= LARGEST_ENTRY:
+        raise ValueError(
+            f"The mean of a column of X is {size:g}, and {LARGEST_ENTRY:g} is the most whose square is a number. "
+            "Rescale the data, for instance by their largest entry."
+        )
+
+
+def check_spread(spread: Array, mean: Array) -> None:
+    """Columns that vary by so much, or so little, that their variance is no number of full precision are an error."""
+    least, most = SPREADS
+    check_means(mean)
+    varies = spread > 1e-12 * np.abs(mean)  # else it is rounding of the mean
+    wrong = np.flatnonzero(~((spread > least) & (spread < most)) & (varies | ~(spread < most)))
+    if wrong.size:
+        j = int(wrong[0])
+        raise ValueError(
+            f"divergence='mahalanobis' needs columns that vary by {least:g} to {most:g} for their covariance, but column "
+            f"{j} varies by {spread[j]:g}, and {wrong.size} of {spread.size} columns are like it. Rescale them: each "
+            "column may have units of its own."
+        )
+
+
+def check_shares(table: Table, family: Family, least: float) -> None:
+    """Weights so unequal that a row leaves no trace in the mean of a cluster, where that would exclude the row, are an
+    error; ``least`` is the smallest entry above 0."""
+    weight, geometry = table.rows.weight, table.geometry
+    lightest = float(weight.min(where=weight > 0, initial=np.inf)) if weight.size else 1.0
+    total = table.rows.total_weight() + geometry.eta
+    prior = np.inf
+    if geometry.prior_mean is not None and family.excludes:
+        prior = geometry.eta * float(geometry.prior_mean.min(where=geometry.prior_mean > 0, initial=np.inf))
+    if family.excludes and not min(lightest * least, prior) > COSTS[0]:
+        raise ValueError(
+            f"Weight times entry must be 0 or above {COSTS[0]:g} for divergence={label_of(family)}, but the smallest "
+            f"weight is {lightest:g} (smoothing {geometry.eta:g}) and the smallest entry {least:g}. Set what is so small "
+            "to 0, or rescale."
+        )
+    if family.upper < np.inf and lightest < LEAST_SHARE * total:
+        raise ValueError(
+            f"divergence={label_of(family)} needs weights of at least {LEAST_SHARE:g} of their sum, smoothing included, "
+            f"which is {total:g}, but the smallest is {lightest:g}: a mean could not tell such a row from none. Set it "
+            "to 0."
+        )
+
+
+def check_smoothing_range(smoothing: float) -> None:
+    """Smoothing is a weight."""
+    least, most = WEIGHTS
+    if smoothing and not least <= smoothing <= most:
+        raise ValueError(f"smoothing must be 0 or between {least:g} and {most:g}, got {smoothing!r}.")
+
+
+def check_lam_range(name: str, lam: float) -> None:
+    """The penalty of many clusters must be a number."""
+    if LARGEST_LAM < lam < np.inf:
+        raise ValueError(f"{name} must be at most {LARGEST_LAM:g}, or inf, got {lam!r}. Divide it and the data.")
+
+
+def farthest(family: Family) -> float:
+    """Divergences must stay below this: beyond it they are infinite, or mean that a centre excludes a row."""
+    return LARGEST if family.excludes else COSTS[1]
+
+
+def check_far(base: Array, family: Family, what: str = "Row {} of X is") -> None:
+    """Rows so far from the mean of the fit that divergences are no numbers are an error; ``base`` is how far."""
+    most = farthest(family)
+    wrong = np.flatnonzero(~(base < most))
+    if not wrong.size:
+        return
+    if np.isnan(base[wrong]).any() and type(family) not in FAMILIES.values():
+        raise ValueError(
+            f"divergence={label_of(family)} gives NaN for these rows. Look at its phi and natural: both must be finite "
+            "wherever its domain (lower, upper) allows."
+        )
+    raise ValueError(
+        f"{what.format(int(wrong[0]))} {most:g} or more from the mean under divergence={label_of(family)}, and "
+        f"{wrong.size} in all are: that cannot be computed with. Drop what is so far away, or rescale the data, for "
+        "instance by their largest entry."
+    )
+
+
+def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
+    """Rows that differ by so much, or so little, that weighted divergences leave the range of floats are an error."""
+    rows, (least, most) = table.rows, COSTS_OF_AUTO if auto else COSTS
+    if family.translates:
+        check_means(np.concatenate([rows.shift, table.geometry.anchor]))
+    check_far(table.base, family)
+    weight = rows.weights(slice(0, table.n))
+    active = weight > 0
+    reach = float(table.base.max(where=active, initial=0.0))
+    lightest, total = float(weight.min(where=active, initial=np.inf)), float(weight.sum())
+    low, high = min(1.0, lightest) * reach, max(1.0, total) * reach
+    if (low > least or not _differ(table, active)) and high < most:
+        return
+    who = "lam='auto' chooses from squares of these, which" if auto else "These"
+    raise ValueError(
+        f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}, and with weights from "
+        f"{lightest:g} to {total:g} in sum that makes {low:g} to {high:g}. {who} must lie between {least:g} and "
+        f"{most:g}. Rescale the data, for instance by their largest entry, or the weights."
+    )
+
+
+def _differ(table: Table, active: Array) -> bool:
+    """Whether any two rows that have weight are different."""
+    first = table.rows.dense(np.flatnonzero(active)[:1])
+
+    def of_span(span: slice) -> bool:
+        return bool((table.rows.dense(span)[active[span]] != first).any())
+
+    return any(list(table.rows.each(of_span)))
+
+
+def check_prior_range(table: Table, family: Family) -> None:
+    """A prior that lies where divergences are no numbers, or weighs so much that they are not, is an error."""
+    geometry = table.geometry
+    if geometry.prior_mean is None:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        away = geometry.from_anchor(geometry.prior_mean[None])
+    check_far(away, family, "smoothing_mean is")
+    if not geometry.eta * float(away[0]) < COSTS[1]:
+        raise ValueError(
+            f"smoothing={geometry.eta:g} times the {away[0]:g} that smoothing_mean is from the mean of the data is "
+            f"{COSTS[1]:g} or more. Pass a smaller smoothing, or one nearer to the data."
+        )
