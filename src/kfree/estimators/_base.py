@@ -21,6 +21,11 @@ _INITS = ("auto", "mean", "farthest_first", "k-means++")
 _ORDERS = ("random", "index")
 
 
+def finite_part(trace: list[float]) -> Array:
+    """The objective after each pass, without first ones whose centres exclude rows: it is infinite there."""
+    return np.array([value for value in trace if value < np.inf])
+
+
 class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """An estimator whose model is a set of centres."""
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._base import HardClusters
+from kfree.estimators._base import HardClusters, finite_part
 from kfree.estimators._sklearn import check_table
 from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget
@@ -325,7 +325,7 @@ class HDPMeans(HardClusters):
         self.n_clusters_ = self.cluster_centers_.shape[0]
         self.lam_local_, self.lam_global_ = lams
         self.inertia_, self.objective_ = float(fitted.inertia), float(fitted.objective)
-        self.objective_trace_ = np.array(fitted.trace)
+        self.objective_trace_ = finite_part(fitted.trace)
         self.n_iter_ = max(1, fitted.n_iter)
         self.converged_ = fitted.converged
         self.family_ = problem.family

@@ -46,6 +46,10 @@ def i_divergence(x: Array, mean: Array) -> Array:
     x (e - log(1 + e)) with e = (mu - x) / x.
     """
     value = np.asarray(kl_div(x, mean))
+    odd = np.isinf(value) & (mean > 0)  # x / mu has left the range of floats, its logarithm has not
+    if odd.any():
+        part, whole = np.broadcast_to(x, value.shape)[odd], np.broadcast_to(mean, value.shape)[odd]
+        value[odd] = part * (np.log(part) - np.log(whole)) - part + whole
     gap = mean - x
     near = np.abs(gap) < 0.1 * x
     scale = np.broadcast_to(x, value.shape)[near]

@@ -89,7 +89,7 @@ class Outcome(NamedTuple):
 
 def check_fall(before: float, after: float, scale: float, where: str) -> None:
     """An objective must not rise, but by the rounding of the sums of size ``scale`` that it is a difference of."""
-    if after > before + _ROUNDING * (abs(before) + scale):
+    if after > before + _ROUNDING * (abs(before) + scale) or np.isinf(after) > np.isinf(before):
         raise ObjectiveRose(
             f"The objective rose from {before!r} to {after!r} {where}. "
             "This is a bug in kfree; please report it with the data."

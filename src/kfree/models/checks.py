@@ -295,6 +295,7 @@ def make_rows(
     ``unit`` is the length that weighs 1 with relative weighting, 0 to take it from these rows.
     """
     scale, size = row_scale(X, family)
+    X, scale = _in_reach(X, scale)
     once = np.minimum(weight, 1.0) if weight.size else weight
     if weighting != "none":
         if not isinstance(family, KL):
@@ -333,6 +334,18 @@ def _extent(X: Any, scale: Array) -> tuple[float, float]:
         least = min(least, float(values.min(where=values > 0, initial=np.inf)))
         largest = max(largest, float(values.max(where=values < np.inf, initial=0.0)))
     return least, largest
+
+
+def _in_reach(X: Any, scale: Array) -> tuple[Any, Array]:
+    """Rows so long, or so short, that a weight times their scale might be no number, in other powers of two."""
+    if not scale.size or (scale.min() > _NORMS[0] and scale.max() < 1.0 / _NORMS[0]):
+        return X, scale
+    digits, exponent = np.frexp(scale)
+    X = X.astype(np.float64)
+    if sp.issparse(X):
+        X.data = np.ldexp(X.data, np.repeat(exponent, np.diff(X.indptr)))
+        return X, digits
+    return np.ldexp(X, exponent[:, None]), digits
 
 
 def _average(size: Array, weight: Array) -> float:

@@ -140,7 +140,7 @@ def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
     active = weight > 0
     reach = float(table.base.max(where=active, initial=0.0))
     lightest, total = float(weight.min(where=active, initial=np.inf)), float(weight.sum())
-    low, high = min(1.0, lightest) * reach, max(1.0, total) * reach
+    low, high = min(1.0, lightest) * reach, max(1.0, total) * float(table.base.max(initial=0.0))
     if (low > least or not _differ(table, active)) and high < most:
         return
     who = "lam='auto' chooses from squares of these, which" if auto else "These"

@@ -139,6 +139,7 @@ class CsrRows(Rows):
         total = sp.csr_matrix(chooser @ self._scaled(rows))
         total.sort_indices()
         owner = np.repeat(np.arange(K), np.diff(total.indptr))
-        pull = family.pull(np.bincount(owner, total.data**2, K), np.bincount(labels, weight, K))
+        with np.errstate(over="ignore"):  # where rows are no unit vectors nobody looks at it
+            pull = family.pull(np.bincount(owner, total.data**2, K), np.bincount(labels, weight, K))
         total.data = family.within(total.data / np.where(pull > 0, pull, 1.0)[owner])
         return CsrRows(total, weight=pull, scale=np.empty(0), dtype=self.dtype)

@@ -166,6 +166,7 @@ class DenseRows(Rows):
         """The centres of K sets of rows as rows of their own; each weighs what its centre stands for."""
         total, mass = np.zeros((K, self.p)), np.zeros(K)
         self.add(rows, labels, total, mass)
-        pull = family.pull((total * total).sum(axis=1), mass)
+        with np.errstate(over="ignore"):  # where rows are no unit vectors nobody looks at it
+            pull = family.pull((total * total).sum(axis=1), mass)
         none, shift = np.empty(0), np.zeros(self.p)
         return DenseRows(family.centre(total, mass), weight=pull, scale=none, shift=shift, dtype=self.dtype)

@@ -159,11 +159,12 @@ def rounding_scale(table: Table, centres: Centres, sums: Sums) -> float:
     scale = _scale(table, sums.cost, centres.affine.size)
     if not table.geometry.eta:
         return scale
-    return scale + 1e-4 * float(table.geometry.prior_magnitude(centres.affine).sum())
+    return scale + float((1e-4 * table.geometry.prior_magnitude(centres.affine) + 1e-6 * table.geometry.eta).sum())
 
 
 def _scale(table: Table, cost: float, size: float) -> float:
-    return cost + table.rows.total_weight() * (1e-4 * size + 1e-6)  # the guard allows 1e-9 of this
+    # the guard allows 1e-9 of this; shares that should sum to 1 do so up to rounding, however small a divergence is
+    return cost + table.rows.total_weight() * (1e-4 * size + 1e-6)
 
 
 def choose_openers(table: Table, memory: Memory, lam: float, reach: Array, one_at_a_time: bool) -> Array:
