@@ -119,7 +119,8 @@ def check_domain(X: Any, family: Any, what: str = "divergence", name: str = "X")
         implicit = sp.issparse(part) and part.nnz < part.shape[0] * part.shape[1]
         ends = ([values.min(), values.max()] if values.size else []) + ([0] if implicit else [])
         least, largest = float(min(ends, default=0)), float(max(ends, default=0))
-        _check_size(X, span, part, least, largest, family, name)
+        if isinstance(family, Family):
+            _check_size(span, part, least, largest, family, name)
         below = least <= family.lower if family.lower_open else least < family.lower
         if not below and largest <= family.upper:
             continue
@@ -140,8 +141,8 @@ def check_domain(X: Any, family: Any, what: str = "divergence", name: str = "X")
         )
 
 
-def _check_size(X: Any, span: slice, part: Any, least: float, largest: float, family: Any, name: str) -> None:
-    """Entries too large or too small to be computed with are an error; ``least`` and ``largest`` are those of a block."""
+def _check_size(span: slice, part: Any, least: float, largest: float, family: Family, name: str) -> None:
+    """Entries too large or too small to be computed with are an error; ``least`` and ``largest`` are of a block."""
     small = family.lower < least < family.smallest
     if largest <= family.largest and not small:
         return
@@ -149,8 +150,8 @@ def _check_size(X: Any, span: slice, part: Any, least: float, largest: float, fa
     i, j = np.unravel_index(int(dense.argmin() if small else dense.argmax()), dense.shape)
     low = f"between {family.smallest:g} and" if family.smallest else "up to"
     raise ValueError(
-        f"divergence={label_of(family)} can compute with entries {low} {family.largest:g}, but {name}[{span.start + i}, "
-        f"{j}] = {float(dense[i, j]):g}. Rescale the data, or drop such rows."
+        f"divergence={label_of(family)} can compute with entries {low} {family.largest:g}, but "
+        f"{name}[{span.start + i}, {j}] = {float(dense[i, j]):g}. Rescale the data, or drop such rows."
     )
 
 
@@ -210,13 +211,16 @@ def row_scale(X: Any, family: Family, name: str = "X") -> tuple[Array, Array]:
     size, (least, most) = np.empty(X.shape[0]), LENGTHS
     for span, part in _in_blocks(X):
         with np.errstate(over="ignore"):
-            size[span] = np.asarray(part.sum(axis=1, dtype=np.float64)).ravel() if family.normalise == "sum" else _norms(part)
+            size[span] = (
+                np.asarray(part.sum(axis=1, dtype=np.float64)).ravel() if family.normalise == "sum" else _norms(part)
+            )
     unusable = np.flatnonzero((size != 0) & ~((size > least) & (size < most)))
     if unusable.size:
         i, kind = int(unusable[0]), "sum" if family.normalise == "sum" else "length"
         raise ValueError(
-            f"divergence={label_of(family)} divides rows by their {kind}, which must lie between {least:g} and {most:g}, "
-            f"but that of row {i} is {size[i]:g}, and {unusable.size} of {X.shape[0]} rows are like it. Rescale the data."
+            f"divergence={label_of(family)} divides rows by their {kind}, which must lie between {least:g} and "
+            f"{most:g}, but that of row {i} is {size[i]:g}, and {unusable.size} of {X.shape[0]} rows are like it. "
+            "Rescale the data."
         )
     empty = np.flatnonzero(size == 0)
     if empty.size:
@@ -258,7 +262,7 @@ def summarise(X: Any, weight: Array, mean: Array) -> Summary:
 
     def covariance() -> Array:
         w = weight if weight.size else np.ones(X.shape[0])
-        w = w / w.max()  # products with squares keep their digits
+        w = np.ldexp(w, -np.frexp(w.max())[1])  # products with squares keep their digits
         total, spread = np.zeros((X.shape[1], X.shape[1])), np.zeros(X.shape[1])
         for span, part in _in_blocks(X):
             with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range is refused below
@@ -354,7 +358,9 @@ def _average(size: Array, weight: Array) -> float:
         mean = float(np.average(size, weights=weight if weight.size else None))
     if np.isfinite(mean):
         return mean
-    return float(np.average(size / size.max(), weights=weight / weight.max() if weight.size else None)) * float(size.max())
+    return float(np.average(size / size.max(), weights=weight / weight.max() if weight.size else None)) * float(
+        size.max()
+    )
 
 
 def _near(mean: Array) -> Array:

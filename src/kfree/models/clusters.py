@@ -78,7 +78,7 @@ class Problem(NamedTuple):
             if start.shape[0] > wish["max_clusters"]:
                 raise ValueError(f"init has {start.shape[0]} centres, more than max_clusters={wish['max_clusters']}.")
         if not isinstance(lam, str):
-            check_lam_range("lam", float(lam))
+            check_lam_range(float(lam), self.table.n)
             return Aim(Goal(float(lam), start=start, samples=start is Start.MEAN, **wish), None)
         found = self.choose(budget)
         if found is None:
@@ -217,20 +217,21 @@ class Model(NamedTuple):
         check_far(table.base, family)
         return table
 
-    def inside(self) -> Centres:
+    def inside(self, table: Table) -> Centres:
         """The centres in the geometry of the rows."""
-        return Centres(self.geometry, self.centres - self.shift)
+        return Centres(table.geometry, self.centres - self.shift)
 
     def nearest(self, X: Any) -> tuple[Array, Array]:
         """Labels and divergences of rows."""
         table = self.table(X, np.empty(0))
         memory = make_memory(table.n)
-        assign(table, self.inside(), memory)
+        assign(table, self.inside(table), memory)
         return memory.labels, memory.cost
 
     def divergences(self, X: Any) -> Array:
         """Divergences (n, K)."""
-        table, centres = self.table(X, np.empty(0)), self.inside()
+        table = self.table(X, np.empty(0))
+        centres = self.inside(table)
         if X.dtype != np.float32:
             return cost_matrix(table, centres, np.float64)
         costs = cost_matrix(table, centres, np.float32)
@@ -243,13 +244,13 @@ class Model(NamedTuple):
         """Minus the weighted mean divergence."""
         table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting)
         memory = make_memory(table.n)
-        sums = assign(table, self.inside(), memory)
+        sums = assign(table, self.inside(table), memory)
         return -sums.cost / float(sums.mass.sum())
 
     def radius(self) -> tuple[float, tuple[float, float]]:
         """A radius that keeps the clusters apart, and the window it lies in: beyond the rows of the fit, short of the
         next centre."""
-        mean = self.inside().mean
+        mean = self.centres - self.shift
         between = self.geometry.divergence(mean[:, None], mean[None])
         np.fill_diagonal(between, np.inf)
         gap = float(between.min())

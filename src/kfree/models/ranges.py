@@ -17,8 +17,8 @@ COSTS = (1e-300, 1e303)
 COSTS_OF_AUTO = (1e-140, 1e140)
 #: Lengths and sums of rows that are divided by them.
 LENGTHS = (1e-300, 1e300)
-#: The largest lam that is finite: a lam for each of many clusters is still a number.
-LARGEST_LAM = 1e290
+#: The largest lam times the number of rows: a lam for each of them is still a number.
+LARGEST_PENALTY = 1e306
 #: Differences from the mean of a column whose squares, times 1e-6, are numbers of full precision.
 SPREADS = (1e-140, 1e150)
 #: Share of all weight that a row must have where a mean next to the upper end of the domain is taken for that end.
@@ -41,8 +41,8 @@ def check_weight_range(weight: Array, what: str = "sample_weight") -> None:
     if lightest < least or not 0 < total <= most:
         i = int(np.where(weight > 0, weight, np.inf).argmin()) if lightest < least else int(weight.argmax())
         raise ValueError(
-            f"{what} must be 0 or at least {least:g}, and at most {most:g} in sum, but row {i} weighs {weight[i]:g} and "
-            f"the sum is {total:g}. Divide the weights by their largest, and set to 0 what is then too small."
+            f"{what} must be 0 or at least {least:g}, and at most {most:g} in sum, but row {i} weighs {weight[i]:g} "
+            f"and the sum is {total:g}. Divide the weights by their largest, and set to 0 what is then too small."
         )
 
 
@@ -65,9 +65,9 @@ def check_spread(spread: Array, mean: Array) -> None:
     if wrong.size:
         j = int(wrong[0])
         raise ValueError(
-            f"divergence='mahalanobis' needs columns that vary by {least:g} to {most:g} for their covariance, but column "
-            f"{j} varies by {spread[j]:g}, and {wrong.size} of {spread.size} columns are like it. Rescale them: each "
-            "column may have units of its own."
+            f"divergence='mahalanobis' needs columns that vary by {least:g} to {most:g} for their covariance, but "
+            f"column {j} varies by {spread[j]:g}, and {wrong.size} of {spread.size} columns are like it. Rescale "
+            "them: each column may have units of its own."
         )
 
 
@@ -83,14 +83,14 @@ def check_shares(table: Table, family: Family, least: float) -> None:
     if family.excludes and not min(lightest * least, prior) > COSTS[0]:
         raise ValueError(
             f"Weight times entry must be 0 or above {COSTS[0]:g} for divergence={label_of(family)}, but the smallest "
-            f"weight is {lightest:g} (smoothing {geometry.eta:g}) and the smallest entry {least:g}. Set what is so small "
-            "to 0, or rescale."
+            f"weight is {lightest:g} (smoothing {geometry.eta:g}) and the smallest entry {least:g}. Set what is so "
+            "small to 0, or rescale."
         )
     if family.upper < np.inf and lightest < LEAST_SHARE * total:
         raise ValueError(
-            f"divergence={label_of(family)} needs weights of at least {LEAST_SHARE:g} of their sum, smoothing included, "
-            f"which is {total:g}, but the smallest is {lightest:g}: a mean could not tell such a row from none. Set it "
-            "to 0."
+            f"divergence={label_of(family)} needs weights of at least {LEAST_SHARE:g} of their sum, smoothing "
+            f"included, which is {total:g}, but the smallest is {lightest:g}: a mean could not tell such a row from "
+            "none. Set it to 0."
         )
 
 
@@ -101,10 +101,12 @@ def check_smoothing_range(smoothing: float) -> None:
         raise ValueError(f"smoothing must be 0 or between {least:g} and {most:g}, got {smoothing!r}.")
 
 
-def check_lam_range(name: str, lam: float) -> None:
-    """The penalty of many clusters must be a number."""
-    if LARGEST_LAM < lam < np.inf:
-        raise ValueError(f"{name} must be at most {LARGEST_LAM:g}, or inf, got {lam!r}. Divide it and the data.")
+def check_lam_range(lam: float, n: int) -> None:
+    """The penalty of as many clusters as there are rows must be a number."""
+    if LARGEST_PENALTY / n < lam < np.inf:
+        raise ValueError(
+            f"lam must be at most {LARGEST_PENALTY / n:g} for {n} rows, or inf for no new clusters, got {lam!r}."
+        )
 
 
 def farthest(family: Family) -> float:

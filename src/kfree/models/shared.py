@@ -114,7 +114,7 @@ class SharedModel(NamedTuple):
         """Where rows would go."""
         code = self.codes(groups, X.shape[0])
         table = self.model.table(X, check_weight(sample_weight, X.shape[0]), weighting)
-        memory, centres = make_memory(table.n), self.model.inside()
+        memory, centres = make_memory(table.n), self.model.inside(table)
         assign(table, centres, memory)
         return Chosen(self, table, centres, code, predict_rows(table, code, self.held, centres, memory, self.penalty))
 

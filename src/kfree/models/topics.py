@@ -9,7 +9,7 @@ from kfree.families import Array
 from kfree.inference.labels import compact
 from kfree.inference.loop import Budget, Info, attempt
 from kfree.inference.topics.fold_in import completion, fold_in, split_tokens
-from kfree.inference.topics.hard_topics import count, has_tokens, solve
+from kfree.inference.topics.hard_topics import count, has_tokens, solve, word_prices
 from kfree.inference.topics.randomness_test import Structure, look_for_structure
 from kfree.inference.topics.topic_goal import FoundTopics, TopicCounts, TopicGoal, no_topics
 from kfree.inference.topics.topic_numbers import TOPICS
@@ -20,6 +20,12 @@ from kfree.rows import Documents
 
 _COMPONENTS = ("soft", "hard")
 _NONE = np.empty(0)
+# Tokens of a document, and of a corpus, whose sums are exact.
+_TOKENS, _ALL_TOKENS = 1e15, 1e18
+# A lam for every document and topic is still a number.
+_LARGEST_LAM = 1e250
+# Weights of documents that are not 0, and smoothing: single precision holds their products with tokens.
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-15, 1e15
 
 
 def check_counts(X: Any) -> sp.csr_matrix:
@@ -44,12 +50,35 @@ def check_counts(X: Any) -> sp.csr_matrix:
     if (X.data == 0).any():
         X = X.copy()
         X.eliminate_zeros()
+    with np.errstate(over="ignore"):
+        length = np.asarray(X.sum(axis=1)).ravel()
+        total = length.sum()
+    if not (length.max(initial=0.0) <= _TOKENS and total <= _ALL_TOKENS):
+        i = int(length.argmax())
+        raise ValueError(
+            f"HDPTopics can count up to {_TOKENS:g} tokens in a document and {_ALL_TOKENS:g} in all, but document {i} "
+            f"has {length[i]:g} and all have {total:g}. Divide the counts, and round them."
+        )
     return X
+
+
+def check_document_weight(sample_weight: Any, n: int) -> Array:
+    """Weights of documents that single precision can hold, or an empty array where there are none."""
+    weight = check_weight(sample_weight, n)
+    wrong = np.flatnonzero((weight > 0) & ~((weight >= _LEAST_WEIGHT) & (weight <= _MOST_WEIGHT)))
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(
+            f"HDPTopics needs weights that are 0 or between {_LEAST_WEIGHT:g} and {_MOST_WEIGHT:g}, but sample_weight"
+            f"[{i}] = {weight[i]:g}, and {wrong.size} of {n} are like it. Divide them by their largest, and set to 0 "
+            "what is then too small."
+        )
+    return weight
 
 
 def make_documents(X: sp.csr_matrix, sample_weight: Any) -> Documents:
     """Documents to fit; one without words is an error."""
-    weight = check_weight(sample_weight, X.shape[0])
+    weight = check_document_weight(sample_weight, X.shape[0])
     empty = np.flatnonzero(np.diff(X.indptr) == 0)
     if empty.size == X.shape[0]:
         raise ValueError(
@@ -73,6 +102,8 @@ def check_parameters(model: Any) -> None:
             check_choice(name, value, ("auto",))
         else:
             check_number(name, value, least=0.0, hint=f"Pass a number >= 0, or {name}='auto'.")
+            if value > _LARGEST_LAM:
+                raise ValueError(f"{name} must be at most {_LARGEST_LAM:g}, got {value!r}.")
     check_number("mix", model.mix, least=0.0)
     if model.mix > 1:
         raise ValueError(f"mix must be at most 1, got {model.mix!r}.")
@@ -97,6 +128,8 @@ def check_parameters(model: Any) -> None:
         check_choice("smoothing", model.smoothing, ("auto",))
     else:
         check_number("smoothing", model.smoothing, least=1e-6, hint="Without smoothing no topic could take new words.")
+        if model.smoothing > _MOST_WEIGHT:
+            raise ValueError(f"smoothing must be at most {_MOST_WEIGHT:g}, got {model.smoothing!r}.")
     check_number("max_iter", model.max_iter, least=1, integer=True)
     check_number("tol", model.tol, least=0.0)
     if model.max_time is not None:
@@ -199,11 +232,17 @@ def describe_chance(structure: Structure) -> str:
     )
 
 
-def without_empty(found: FoundTopics) -> FoundTopics:
-    """A topic that no cell prefers is none."""
+def without_empty(documents: Documents, goal: TopicGoal, found: FoundTopics) -> FoundTopics:
+    """A topic that no cell of weight prefers is none; cells of documents without weight then take another one."""
     used = has_tokens(found.counts)
-    counts = TopicCounts(found.counts.words[used], found.counts.documents[used])
-    return found._replace(soft_counts=found.soft_counts[used], counts=counts, labels=compact(used)[found.labels])
+    labels, lost = compact(used)[found.labels], np.flatnonzero(~used[found.labels])
+    words, in_documents = found.counts.words[used], found.counts.documents[used]
+    if lost.size:
+        prices = word_prices(documents, words, goal.pseudo)
+        labels[lost] = prices[documents.indices[lost]].argmin(axis=1)
+        in_documents = count(documents, labels, len(words), no_topics(documents.p)).documents
+    counts = TopicCounts(words, in_documents)
+    return found._replace(soft_counts=found.soft_counts[used], counts=counts, labels=labels)
 
 
 def find_topics(
@@ -228,7 +267,11 @@ def find_topics(
     found = attempt(find, find, budget)
     if goal.n_topics is not None:
         return found
-    return attempt(lambda: without_empty(found), lambda: without_empty(found), budget)
+
+    def drop() -> FoundTopics:
+        return without_empty(documents, goal, found)
+
+    return attempt(drop, drop, budget)
 
 
 def follow_topics(documents: Documents, goal: TopicGoal, budget: Budget, rng: np.random.Generator) -> FoundTopics:
@@ -277,8 +320,7 @@ class TopicModel(NamedTuple):
 
     def completion(self, X: sp.csr_matrix, sample_weight: Any) -> float:
         """Mean log-probability of a token of the second halves, given the first halves."""
-        weight = check_weight(sample_weight, X.shape[0])
-        documents = Documents(X, weight)
+        documents = Documents(X, check_document_weight(sample_weight, X.shape[0]))
         given, held = split_tokens(documents)
         if not (held * documents.weights[documents.owner]).sum() > 0:
             raise ValueError(f"There is nothing to score: the {X.shape[0]} documents hold no tokens.")

@@ -90,6 +90,15 @@ class Held(NamedTuple):
         first = np.sort(np.unique(key, return_index=True)[1])
         return Held(_starts(self.group[first], self.start.size - 1), member[first].astype(np.int32))
 
+    def sorted(self) -> "Held":
+        """By number inside each group."""
+        return Held(self.start, self.member[np.lexsort((self.member, self.group))])
+
+    def joined(self, other: "Held", K: int) -> "Held":
+        """What either says that a group holds, by number inside each group."""
+        key = np.union1d(self.group * K + self.member, other.group * K + other.member)
+        return Held(_starts(key // K, self.start.size - 1), (key % K).astype(np.int32))
+
     def mask(self, groups: Array, K: int) -> Array:
         """Boolean (len(groups), K): which of some groups holds what."""
         count = np.diff(self.start)[groups]

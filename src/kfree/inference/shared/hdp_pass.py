@@ -6,6 +6,7 @@ A pass has three parts: rows choose their clusters, local clusters choose their 
 clusters in use counted, rises in none of them.
 """
 
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -189,20 +190,23 @@ def close(table: Table, groups: Groups, memory: Memory, goal: Goal, outcome: Out
     loosen(table, last, Centres(table.geometry, mean), np.arange(len(mean)), memory)
     lightest = float(table.unit[table.unit > 0].min()) if table.unit.size else 1.0
     penalty = lams.local / lightest
-    for _ in range(HDP.closing_rounds):
+    for turn in count():
         centres = Centres(table.geometry, mean)
         assign(table, centres, memory)
         labels = predict_rows(table, groups.code, held, centres, memory, penalty)
         K = mean.shape[0]
         after = held_of_labels(groups, labels, K)
         mass = masses(table, groups, labels, K)
-        order = canonical_order(mean, mass)
+        late = turn >= HDP.closing_rounds  # with many ties nothing may settle: then the order stays, and what is held
+        order = np.flatnonzero(mass > 0) if late else canonical_order(mean, mass)
+        after = held.joined(after, K) if late else after
         if order.size == K and (order == np.arange(K)).all() and _same(held, after):
             break
-        name = np.zeros(K, np.int32)
+        name = np.full(K, -1, np.int32)
         name[order] = np.arange(order.size)
-        labels = name[labels]
-        held, mean, mass = held_of_labels(groups, labels, order.size), mean[order], mass[order]
+        after = after.some(name[after.member] >= 0)
+        held = after.renamed(name[after.member]).sorted()
+        mean = mean[order]
         memory.labels[:] = 0
         memory.forget()
     cost = total_cost(table, centres, labels)
