@@ -318,9 +318,10 @@ def costs_by_products(geometry, x, mean, dtype=np.float64):
     """Divergences (n, K) as they are computed for many rows: by products, +inf where a centre excludes a row."""
     base, ends = geometry.divergence(x, geometry.anchor)[:, None], geometry.ends(mean)
     affine = geometry.affine(mean) if ends is None else ends[0]
-    product = affine.offset.astype(dtype) - x.astype(dtype) @ affine.coef.astype(dtype).T
+    coef, offset = affine.cast(dtype)
+    product = offset - x.astype(dtype) @ coef.T
     if ends is None:
-        return geometry.family.divergence_at_infinity(base + product)
+        return geometry.family.divergence_at_infinity(base + product, dtype)
     return np.where(ends[1].offset - x @ ends[1].coef.T > 0, np.inf, base + product)
 
 

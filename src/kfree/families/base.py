@@ -25,10 +25,10 @@ Array = NDArray[Any]
 MINUS_INF = -1e100
 #: A cost above this was made by such a stand-in; so entries down to LARGEST / -MINUS_INF tell that they are excluded.
 LARGEST = 1e50
-# What stands for log 0 in single precision.
-_MINUS_INF_FLOAT32 = -1e30
-#: Entries above 0 that single precision can carry, those that meet such a stand-in and reciprocals among them.
-FLOAT32 = 1e-15, 1e15
+# The same in single precision.
+_MINUS_INF_FLOAT32, _LARGEST_FLOAT32 = -1e30, 1e17
+#: Entries above 0 that single precision can carry: those that meet such a stand-in tell, reciprocals are numbers.
+FLOAT32 = 1e-12, 1e12
 # Share of the middle of the domain in a point that must not be on the boundary.
 _INSIDE = 1e-3
 #: Relative error a mean of many equal values may have.
@@ -198,9 +198,11 @@ class Family(ABC):
         """The same for rows with entries so small that no stand-in for infinity tells that a zero excludes them."""
         return None
 
-    def divergence_at_infinity(self, cost: Array) -> Array:
-        """Costs of a product with the stand-ins for infinity read as +inf."""
-        return np.where(cost > LARGEST, np.inf, cost) if self.excludes or self.upper < np.inf else cost
+    def divergence_at_infinity(self, cost: Array, dtype: Any = np.float64) -> Array:
+        """Costs of a product, formed in this precision, with the stand-ins for infinity read as +inf."""
+        if not (self.excludes or self.upper < np.inf):
+            return cost
+        return np.where(cost > (_LARGEST_FLOAT32 if dtype == np.float32 else LARGEST), np.inf, cost)
 
     def centre(self, total: Array, mass: Array) -> Array:
         """Best centres of clusters with weighted row sums ``total`` (K, p) and weights ``mass`` (K,)."""

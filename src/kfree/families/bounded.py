@@ -1,5 +1,7 @@
 """Shares and numbers of successes: Bernoulli and binomial, bounded on both sides."""
 
+from typing import Any
+
 import numpy as np
 from scipy.special import expit, xlogy
 
@@ -89,7 +91,7 @@ class Binomial(Separable):
         psi = n * np.where(inside, np.logaddexp(0.0, theta), 0.0).sum(axis=-1)
         return Ends(theta, psi, high - _ABOVE_ZERO * low, n * count * (1 - 2 * ROUNDING))
 
-    def divergence_at_infinity(self, cost: Array) -> Array:
+    def divergence_at_infinity(self, cost: Array, dtype: Any = np.float64) -> Array:
         """Nothing is to be read as +inf: who is excluded is told by ``ends``."""
         return cost
 

@@ -224,7 +224,7 @@ def nearest_cost(table: Table, rows: Array, centres: Centres, threshold: Array |
     close = np.flatnonzero(~(np.abs(cost - threshold) > 2 * found.slack))
     if close.size:
         cost[close] = exact_costs(table, rows[close], centres.mean).min(axis=1)
-    return table.geometry.family.divergence_at_infinity(np.maximum(cost, 0.0))
+    return table.geometry.family.divergence_at_infinity(np.maximum(cost, 0.0), table.rows.dtype)
 
 
 def _open(table: Table, memory: Memory, openers: Array, K: int) -> tuple[Array, Array]:
