@@ -160,6 +160,16 @@ def test_rows_asked_about_may_not_be_farther_than_numbers_go(far):
     assert model.predict([[1e150, 0.0, 0.0]]).shape == (1,)
 
 
+@pytest.mark.parametrize("divergence", ["sqeuclidean", "mahalanobis", "kl", "poisson", "cosine"])
+def test_the_order_in_memory_does_not_change_a_digit(divergence):
+    for seed in range(5):
+        X, w = np.abs(blobs(seed, n=92, p=8)), np.random.default_rng(seed).random(92)
+        fits = [
+            DPMeans(0.5, divergence=divergence).fit(form(X), sample_weight=w) for form in (np.array, np.asfortranarray)
+        ]
+        assert_array_equal(fits[0].objective_trace_, fits[1].objective_trace_)
+
+
 # -- the guard, and the hard HDP -------------------------------------------------------------------------------------
 
 

@@ -484,3 +484,27 @@ def test_geometry_without_a_prior_adds_nothing():
     geometry = Geometry(Poisson(), np.ones(2))
     assert_array_equal(geometry.prior_cost(np.ones((4, 2))), np.zeros(4))
     assert_array_equal(geometry.from_anchor(np.ones((1, 2))), [0.0])
+
+
+def exact_negative_binomial(x, mu, r):
+    """The divergence in 60 digits."""
+    with localcontext() as digits:
+        digits.prec = 60
+        x, mu, r = Decimal(float(x)), Decimal(float(mu)), Decimal(float(r))
+        own = x * (x / mu).ln() if x else Decimal(0)
+        return float(own - (x + r) * ((x + r) / (mu + r)).ln())
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e6, 1e15, 1e45])
+@pytest.mark.parametrize("r", [0.1, 1.0, 50.0])
+def test_negative_binomial_divergences_keep_their_digits_for_all_counts(size, r):
+    rng = np.random.default_rng(0)
+    x, mu = size * rng.exponential(size=(2, 50))
+    x[:5] = 0.0
+    exact = [exact_negative_binomial(a, b, r) for a, b in zip(x, mu)]
+    assert_allclose(NegativeBinomial(r).terms(x, mu), exact, rtol=1e-10)
+
+
+def test_counts_whose_ratio_leaves_the_range_of_floats_have_a_divergence():
+    x, mu = np.array([1e-299, 1e40, 0.0, 1.0]), np.array([1e30, 1e-300, 1e-300, 0.0])
+    assert_allclose(i_divergence(x, mu), [1e30, 1e40 * (340 * np.log(10) - 1), 1e-300, np.inf])

@@ -97,7 +97,8 @@ class DPMeans(HardClusters):
     inertia_, objective_ : float
         Weighted sum of divergences; the same with the penalty (and the prior's share, if smoothing).
     objective_trace_ : array
-        Objective after each pass over all rows; never rises. The last value is ``objective_``.
+        Objective after each pass over all rows; never rises. The last value is ``objective_``. First passes whose
+        centres exclude rows, so that it is infinite, are left out.
     n_iter_ : int
         Passes over all rows.
     converged_ : bool
@@ -186,7 +187,8 @@ class DPMeans(HardClusters):
             Rows; pandas and polars frames, float32, integers and memory maps are taken as they are.
         y : ignored
         sample_weight : array (n,), default=None
-            Weights; an integer weight equals repeating the row, 0 leaves it out.
+            Weights; an integer weight equals repeating the row, 0 leaves it out. Others must be at least 1e-150, and
+            at most 1e150 in sum; what values and weights may be is in docs/families.md, "How large, how small".
 
         Returns
         -------

@@ -185,10 +185,11 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Parameters
         ----------
         X : CSR matrix or array (D, V)
-            Counts of words in documents, whole numbers; documents without words are an error.
+            Counts of words in documents, whole numbers, up to 1e15 in a document and 1e18 in all; documents without
+            words are an error.
         y : ignored
         sample_weight : array (D,), default=None
-            Weights of documents; an integer weight equals repeating the document.
+            Weights of documents; an integer weight equals repeating the document. 0, or 1e-15 to 1e15.
 
         Returns
         -------

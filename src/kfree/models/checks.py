@@ -39,9 +39,9 @@ class Prepared(NamedTuple):
 
 
 def _in_blocks(X: Any) -> Iterator[tuple[slice, Any]]:
-    """Rows a block at a time: what is derived from them takes little memory."""
+    """Rows a block at a time, row after row: sums must not depend on the order in memory, and take little of it."""
     for span in cut(X.shape[0], _BLOCK):
-        yield span, X[span]
+        yield span, X[span] if sp.issparse(X) else np.ascontiguousarray(X[span])
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], *others: str) -> str:
