@@ -1,5 +1,7 @@
 """What mathematics demands of every family; formulas are those of the specification, written anew."""
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +23,7 @@ from kfree.families import (
     Summary,
     make_family,
 )
+from kfree.families.base import i_divergence
 from support.family_data import (
     BREGMAN,
     NAMES,
