@@ -86,11 +86,12 @@ def check_shares(table: Table, family: Family, least: float) -> None:
             f"weight is {lightest:g} (smoothing {geometry.eta:g}) and the smallest entry {least:g}. Set what is so "
             "small to 0, or rescale."
         )
-    if family.upper < np.inf and lightest < LEAST_SHARE * total:
+    lightest = min(lightest, geometry.eta) if geometry.eta else lightest
+    if family.upper < np.inf and (lightest < LEAST_SHARE * total or LEAST_SHARE * geometry.eta > 1.0):
         raise ValueError(
             f"divergence={label_of(family)} needs weights of at least {LEAST_SHARE:g} of their sum, smoothing "
-            f"included, which is {total:g}, but the smallest is {lightest:g}: a mean could not tell such a row from "
-            "none. Set it to 0."
+            f"included (at most {1 / LEAST_SHARE:g}), which is {total:g}, but the smallest is {lightest:g}: a mean "
+            "could not tell that it is there. Set it to 0."
         )
 
 
@@ -141,7 +142,7 @@ def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
     weight = rows.weights(slice(0, table.n))
     active = weight > 0
     reach = float(table.base.max(where=active, initial=0.0))
-    lightest, total = float(weight.min(where=active, initial=np.inf)), float(weight.sum())
+    lightest, total = float(weight.min(where=active, initial=np.inf)), float(weight.sum()) + table.geometry.eta
     low, high = min(1.0, lightest) * reach, max(1.0, total) * float(table.base.max(initial=0.0))
     if (low > least or not _differ(table, active)) and high < most:
         return
