@@ -4,6 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from fuzz.tables import lay_out
 
@@ -28,6 +29,12 @@ class Case(NamedTuple):
     def X(self) -> Any:
         """The table as it is passed."""
         return lay_out(self.values, self.dtype, self.layout)
+
+    @property
+    def entries(self) -> np.ndarray:
+        """The numbers that are passed, (n, p) float64."""
+        X = self.X
+        return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
     @property
     def size(self) -> str:

@@ -47,7 +47,7 @@ def _laws(case: Case, seconds: float) -> Iterator[tuple[str, Any]]:
     estimator = isinstance(SUBJECTS[case.subject].target, type)
     for law in laws.OF_ESTIMATORS if estimator else laws.OF_FUNCTIONS:
         yield law.__name__.replace("_", " "), law
-    if case.relation and is_comparable(case):
+    if case.relation and is_comparable(case, seconds):
         yield case.relation, RELATIONS[case.relation]
 
 

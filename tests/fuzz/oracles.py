@@ -21,11 +21,6 @@ def objective(case, model, weight):
     return None if found is None else found(case, model, weight)
 
 
-def _dense(case):
-    X = case.X
-    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
-
-
 def _eps(values):
     return _EPS.get(str(values.dtype), _EPS["float64"])
 
@@ -37,7 +32,7 @@ def _divergence_sums(case, model, weight):
     sparse rows and families that do not translate, its entries.
     """
     family, active = model.family_, weight > 0
-    X, weight = _statistics(family, _dense(case)[active]), weight[active]
+    X, weight = _statistics(family, case.entries[active]), weight[active]
     mean = np.asarray(model.cluster_centers_, dtype=np.float64)[model.labels_[active]]
     eps = _eps(model.cluster_centers_)
     with np.errstate(all="ignore"):
@@ -46,7 +41,7 @@ def _divergence_sums(case, model, weight):
         far = np.repeat(family.centre(weight @ X / weight.sum() * np.ones((1, 1)), np.ones(1)), len(X), axis=0)
         doubt += _EPS["float64"] * (D + _by_row(family, X, far))
         if not family.translates:
-            doubt += _EPS["float64"] * np.abs(X).sum(axis=1)
+            doubt += _EPS["float64"] * (1.0 + np.abs(X).sum(axis=1))  # nats
         elif sp.issparse(case.X):  # which are not centred
             doubt += _EPS["float64"] * (X**2).sum(axis=1)
         return float(weight @ D), float(weight @ doubt)
@@ -71,7 +66,7 @@ def _weights(case, model, weight):
     how = case.params.get("weighting", "none")
     if how == "none":
         return weight
-    size = _dense(case).sum(axis=1)
+    size = case.entries.sum(axis=1)
     return weight * (size if how == "length" else size / np.average(size, weights=weight))
 
 
@@ -93,11 +88,11 @@ def _hdp_means(case, model, weight):
 
 
 def _features(case, model, weight):
-    X, Z = _dense(case), np.asarray(model.Z_, dtype=np.float64)
+    X, Z = case.entries, np.asarray(model.Z_, dtype=np.float64)
     A, base = np.asarray(model.components_, dtype=np.float64), np.asarray(model.intercept_, dtype=np.float64)
     gap = X - base - Z @ A
     eps = max(_eps(model.components_), _EPS["float64"])
-    near = eps * (np.abs(X) + np.abs(base) + Z @ np.abs(A))
+    near = eps * (np.abs(X).max(axis=0) + np.abs(base) + Z @ np.abs(A))  # rows are looked at less their mean
     active = weight > 0
     inertia = float(weight[active] @ (gap**2).sum(axis=1)[active])
     doubt = float(weight[active] @ (2 * np.abs(gap) * near + near**2).sum(axis=1)[active])

@@ -13,10 +13,11 @@ import numpy as np
 import kfree
 from fuzz.case import Case
 from fuzz.subjects import SUBJECTS
-from fuzz.tables import lay_out
 
 #: Seconds after which a fit is taken to hang.
 HANGS = 60
+#: Divergences in the squared units of the rows.
+_IN_SQUARES = ("sqeuclidean", "mahalanobis")
 _HOMES = (str(Path(kfree.__file__).parent), "sklearn/utils", "sklearn/base")
 
 
@@ -90,7 +91,14 @@ def weight_of(case: Case) -> np.ndarray:
 
 
 def doubt(case: Case) -> float:
-    """Rounding of sums of squares of the values as they are: what an objective cannot be known better than."""
+    """What an objective of these rows cannot be known better than: the rounding of sums of squares of the entries as
+    they are, or of as many nats as rows weigh."""
+    weight, more = weight_of(case), case.params.get("smoothing", 0.0)
     with np.errstate(all="ignore"):
-        X = lay_out(case.values, case.dtype, "C").astype(np.float64)
-        return float(np.nan_to_num(1e-12 * (weight_of(case)[:, None] * X**2).sum()))
+        X = case.entries
+        squares = (weight[:, None] * X**2).sum()
+        if isinstance(more, float):
+            squares += more * len(X) * (X**2).max(initial=0.0)
+        if "family" in case.params or case.params.get("divergence", "sqeuclidean") not in _IN_SQUARES:
+            squares += weight.sum()
+        return float(np.nan_to_num(1e-12 * squares))

@@ -83,9 +83,11 @@ class Geometry:
         return self.eta * self.family.divergence(self.prior_mean, mean)
 
     def prior_costs(self, mean: Array, affine: Affine) -> Array:
-        """The same from the product form of the centres, which takes no logarithms."""
+        """The same from the product form of the centres where the formula would take logarithms."""
         if self.eta == 0 or self.prior_mean is None:
             return np.zeros(mean.shape[0])
+        if self.family.translates:  # differences are as fast, and lose no digits to an offset
+            return self.prior_cost(mean)
         base = self.family.divergence(self.prior_mean, self.anchor)
         return self.eta * np.maximum(base + affine.offset - affine.coef @ self.prior_mean, 0.0)
 

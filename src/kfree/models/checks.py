@@ -211,9 +211,8 @@ def row_scale(X: Any, family: Family, name: str = "X") -> tuple[Array, Array]:
     size, (least, most) = np.empty(X.shape[0]), LENGTHS
     for span, part in _in_blocks(X):
         with np.errstate(over="ignore"):
-            size[span] = (
-                np.asarray(part.sum(axis=1, dtype=np.float64)).ravel() if family.normalise == "sum" else _norms(part)
-            )
+            part = part.astype(np.float64, copy=False)  # scipy adds sparse rows up in their own precision
+            size[span] = np.asarray(part.sum(axis=1)).ravel() if family.normalise == "sum" else _norms(part)
     unusable = np.flatnonzero((size != 0) & ~((size > least) & (size < most)))
     if unusable.size:
         i, kind = int(unusable[0]), "sum" if family.normalise == "sum" else "length"
@@ -235,7 +234,6 @@ def row_scale(X: Any, family: Family, name: str = "X") -> tuple[Array, Array]:
 def _norms(X: Any) -> Array:
     """Lengths of rows; those whose squares are no numbers of full precision are measured in units of their largest
     entry."""
-    X = X.astype(np.float64, copy=False)
     size = np.asarray(sparse_norm(X, axis=1) if sp.issparse(X) else np.linalg.norm(X, axis=1))
     odd = np.flatnonzero(~((size > _NORMS[0]) & (size < _NORMS[1])))
     if odd.size:

@@ -144,7 +144,7 @@ def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
     reach = float(table.base.max(where=active, initial=0.0))
     lightest, total = float(weight.min(where=active, initial=np.inf)), float(weight.sum()) + table.geometry.eta
     low, high = min(1.0, lightest) * reach, max(1.0, total) * float(table.base.max(initial=0.0))
-    if (low > least or not _differ(table, active)) and high < most:
+    if (low > least or table.all_equal) and high < most:
         return
     who = "lam='auto' chooses from squares of these, which" if auto else "These"
     raise ValueError(
@@ -152,16 +152,6 @@ def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
         f"{lightest:g} to {total:g} in sum that makes {low:g} to {high:g}. {who} must lie between {least:g} and "
         f"{most:g}. Rescale the data, for instance by their largest entry, or the weights."
     )
-
-
-def _differ(table: Table, active: Array) -> bool:
-    """Whether any two rows that have weight are different."""
-    first = table.rows.dense(np.flatnonzero(active)[:1])
-
-    def of_span(span: slice) -> bool:
-        return bool((table.rows.dense(span)[active[span]] != first).any())
-
-    return any(list(table.rows.each(of_span)))
 
 
 def check_prior_range(table: Table, family: Family) -> None:

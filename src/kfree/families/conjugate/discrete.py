@@ -199,8 +199,8 @@ class BernoulliBits(Conjugate):
 
 
 def totals(X: Any) -> Array:
-    """Sums of rows."""
-    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    """Sums of rows; scipy adds sparse ones up in their own precision."""
+    return np.asarray(X.astype(np.float64, copy=False).sum(axis=1)).ravel()
 
 
 def _terms(count: Array) -> Array:

@@ -93,7 +93,8 @@ class FullGaussian(Conjugate):
         there the scale of the prior is beside their rounding. The divergence of scales is a quarter of its square."""
         squares = total + prior.mean[0] @ prior.mean[0] * min(float(prior.beta[0]), total)
         precision = prior.root[0] @ prior.root[0].T
-        return float(0.5 * np.finfo(float).eps * squares * np.sqrt((precision * precision).sum()))
+        with np.errstate(over="ignore"):  # of rows that hardly differ
+            return float(0.5 * np.finfo(float).eps * squares * np.sqrt((precision * precision).sum()))
 
     def log_base(self, X: Any) -> Array:
         """The constant of the Gaussian density."""

@@ -24,6 +24,14 @@ class Table(NamedTuple):
         """Number of rows."""
         return self.rows.n
 
+    @property
+    def all_equal(self) -> bool:
+        """Whether all rows that have weight are copies of one."""
+        hashes = self.hashed().hashes
+        if self.rows.weight.size:
+            hashes = hashes[self.rows.weight > 0]
+        return bool((hashes == hashes[:1]).all())
+
     def threshold(self, lam: float, rows: slice | Array = slice(None)) -> Array | float:
         """Cost of one copy above which a row opens a cluster: lam + s."""
         return lam + self.alone[rows] if self.alone.size else lam

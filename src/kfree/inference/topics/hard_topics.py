@@ -1,6 +1,6 @@
 """Hard topics: one label a cell; counts, the objective and its passes."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -56,13 +56,18 @@ def labelled(documents: Documents, labels: Array, G: int, goal: TopicGoal) -> La
 
 def topic_costs(documents: Documents, words: Array, pseudo: Array) -> Array:
     """h_p: what the words of each topic cost, (G,)."""
-    eta, alone = pseudo.sum(), entropic(pseudo)
 
     def of_topic(p: int) -> float:
-        return float((entropic(words[p] + pseudo) - alone).sum())
+        used = words[p] > 0
+        return float(_rise(words[p, used], pseudo[used]).sum())
 
     own = np.array(list(documents.each(of_topic, list(range(len(words))), 10.0 * words.size)))
-    return entropic(words.sum(axis=1) + eta) - entropic(eta) - own
+    return _rise(words.sum(axis=1), pseudo.sum()) - own
+
+
+def _rise(n: Array, more: Any) -> Array:
+    """``entropic(n + more) - entropic(more)``, to the last digit where n is small beside ``more`` > 0."""
+    return n * np.log(n + more) + more * np.log1p(n / more)
 
 
 def objective(documents: Documents, counts: TopicCounts, goal: TopicGoal) -> float:

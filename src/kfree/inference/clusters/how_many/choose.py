@@ -111,8 +111,10 @@ def _one_cluster(table: Table, pilot: Pilot, curve: Curve, windows: list[Window]
     widest = sorted(windows, key=lambda window: -window.hi / window.lo)[:SUGGESTIONS]
     suggestions = [Window(K, lower * pilot.scale, upper * pilot.scale) for K, lower, upper in widest]
     mean = _centres(table, pilot, curve.solutions[1])
+    if table.all_equal:
+        return AutoLam(1.0, (0.0, np.inf), 1, mean, [])
     if lo <= 0:
-        # equal rows, or too few for a second cluster: no cluster saves more than the whole inertia
+        # too few rows for a second cluster: no cluster saves more than the whole inertia
         weight = table.rows.weights(slice(0, table.n))
         lo = float((weight * np.where(weight > 0, table.base, 0.0)).sum())
         return AutoLam(2 * lo if lo > 0 else 1.0, (lo, np.inf), 1, mean, suggestions)
