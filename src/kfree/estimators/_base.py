@@ -102,9 +102,10 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return {"tol": self.tol, "max_iter": self.max_iter, "max_clusters": most}
 
     def _seeds(self, goal: Goal) -> Array:
-        """A seed for each fit; one where nothing is random."""
-        random = goal.order is Order.RANDOM or goal.start is Start.KMEANS_PLUS_PLUS
-        return check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init if random else 1)
+        """A seed for each fit; one where nothing is random, so that numpy's own generator is left alone."""
+        if goal.order is Order.RANDOM or goal.start is Start.KMEANS_PLUS_PLUS:
+            return check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init)
+        return np.zeros(1, np.int64)
 
     def _reporter(self):
         if not check_verbose(self.verbose):

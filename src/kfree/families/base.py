@@ -9,7 +9,6 @@ data first, centre second. The last form is affine in ``x``, so all costs are on
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from inspect import signature
 from math import prod
 from numbers import Real
@@ -18,6 +17,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import kl_div
+
+from kfree.families.cached import cached_property
 
 Array = NDArray[Any]
 

@@ -1,11 +1,10 @@
 """Squared Euclidean distance: a Gaussian with variance 1/2, so that D is the plain squared distance."""
 
-from functools import cached_property
-
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from kfree.families.base import Array, Family, Separable, Summary, positive
+from kfree.families.cached import cached_property
 
 #: Added to a covariance that is taken from the data, in units of each column's variance: columns may depend on others.
 RIDGE = 1e-6

@@ -1,12 +1,12 @@
 """A family bound to one data set: the reference point all costs are relative to, and the smoothing prior."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from kfree.families.base import Affine, Array, Family
+from kfree.families.cached import cached_property
 
 
 @dataclass(frozen=True)

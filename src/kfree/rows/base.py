@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from kfree.families import Affine, Array, Family, Geometry
+from kfree.families.cached import cached_property
 from kfree.kernels import kernels
 from kfree.rows.threads import WORTH_THREADS, cut, over
 

@@ -1,7 +1,6 @@
 """A document-term table: the cells document by document, and word by word in blocks of documents."""
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -9,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
+from kfree.families.cached import cached_property
 from kfree.kernels import kernels
 from kfree.rows.threads import over
 

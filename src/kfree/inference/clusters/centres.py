@@ -1,11 +1,11 @@
 """Centres in the two forms in which they are used, and what an assignment to them returns."""
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from kfree.families import Affine, Array, Geometry
+from kfree.families.cached import cached_property
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 
 

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from kfree.families import Array
+from kfree.families.cached import cached_property
 from kfree.families.conjugate import Form, Linear, Moments, Weighted, Whitened
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.kernels import kernels
