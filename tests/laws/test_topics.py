@@ -323,9 +323,9 @@ def test_no_structure_is_seen_where_there_is_none_and_seen_where_there_is(seed):
     shares = rng.dirichlet(np.full(V, 0.3)) if seed < 3 else 1 / np.arange(1, V + 1)
     lengths = rng.poisson(rng.gamma(2.0, 30.0, D)) + 1
     X = np.stack([rng.multinomial(n, shares / shares.sum()) for n in lengths]).astype(float)
-    assert not look_for_structure(Documents(sp.csr_matrix(X), NONE), rng).found
+    assert not look_for_structure(Documents(sp.csr_matrix(X), NONE), rng, Budget()).found
     X, _, _ = planted(D=D, K=4, seed=seed)
-    assert look_for_structure(Documents(X, NONE), rng).found
+    assert look_for_structure(Documents(X, NONE), rng, Budget()).found
 
 
 def test_structureless_documents_are_one_topic_and_the_user_is_told():

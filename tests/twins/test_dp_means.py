@@ -68,7 +68,7 @@ def test_serial_evaluated_together_equals_one_row_at_a_time(name, piece, eta, mo
     state = SerialState(Centres(table.geometry, (mean - shift)[None]), np.random.default_rng(0))
     opened = 0
     for order, (labels, means) in zip(orders(40, 4), slow.serial(orders(40, 4))):
-        state, info = serial_pass(table, state, memory, Goal(slow.lam, tol=0.0, order=order))
+        state, info = serial_pass(table, state, memory, Goal(slow.lam, tol=0.0, order=order), Budget())
         opened += info.opened
         assert_array_equal(memory.labels, labels)
         assert_allclose(state.centres.mean + shift, means, rtol=1e-10, atol=1e-12)
@@ -84,7 +84,7 @@ def test_serial_gives_bitwise_equal_centres_for_any_piece_and_span(monkeypatch):
         memory, order = make_memory(3000), orders(3000, 1)[0]
         state = SerialState(Centres(table.geometry, np.zeros((1, 5))), np.random.default_rng(0))
         for _ in range(3):
-            state, _ = serial_pass(table, state, memory, Goal(9.0, tol=0.0, order=order))
+            state, _ = serial_pass(table, state, memory, Goal(9.0, tol=0.0, order=order), Budget())
         results.append((memory.labels.copy(), state.centres.mean))
     for labels, mean in results[1:]:
         assert_array_equal(labels, results[0][0])

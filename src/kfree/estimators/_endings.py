@@ -1,11 +1,24 @@
-"""What a user is told of a fit that did not end by itself."""
+"""What is left of a fit that did not end by itself, and what a user is told of it."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 from kfree.inference.loop import Budget
+
+
+@contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[None]:
+    """An error or an interrupt inside leaves the estimator as it was, not half fitted."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__ = before
+        raise
 
 
 def warn_unfinished(estimator: Any, budget: Budget, otherwise: str) -> None:

@@ -1,5 +1,6 @@
 """BPMeans: binary latent features at a price; their number is found."""
 
+from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._features import ROWS, BinaryFeatures
 from kfree.estimators._sklearn import check_plain_table
 from kfree.models.checks import check_choice, check_flag, check_number
@@ -153,11 +154,12 @@ class BPMeans(BinaryFeatures):
         row = check_choice("row", self.row, ("auto", *ROWS))
         row = row if row != "auto" else "coordinate" if self.algorithm == "paper" else "exact"
         shuffle = check_flag("shuffle", self.shuffle)
-        with set_span_threads():
-            budget, seed, problem = self._budget(), self._seed(), self._problem(X, sample_weight)
+        budget = self._budget()
+        with all_or_nothing(self), set_span_threads():
+            problem, seed = self._problem(X, sample_weight), self._seed()
             goal = self._goal(problem, row=row, shuffle=shuffle, lam=lam)
             fitted = (problem.fit_auto if lam is None else problem.fit_priced)(goal, seed, budget)
-        self._publish(fitted, budget)
+            self._publish(fitted, budget)
         self._warn(budget, fitted)
         return self
 

@@ -1,15 +1,17 @@
 """DPMeans: clusters without K, for every Bregman divergence."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters, finite_part
+from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._sklearn import check_table
 from kfree.inference.clusters.fit import ALGORITHMS, FREE_OF_ORDER, Fitted
 from kfree.inference.goal import Order, Search
-from kfree.inference.loop import Budget
+from kfree.inference.loop import Budget, attempt
 from kfree.models.checks import check_choice, check_number
 from kfree.models.clusters import Aim, Model, Problem
 from kfree.rows import set_span_threads
@@ -195,13 +197,13 @@ class DPMeans(HardClusters):
         self
         """
         self._check_parameters()
-        X = check_table(self, X, reset=True)
-        with set_span_threads():
-            budget = Budget(self.max_time, self._reporter())
-            problem = self._problem(X, sample_weight)
+        budget = Budget(self.max_time, self._reporter())
+        with all_or_nothing(self), set_span_threads():
+            problem = self._problem(check_table(self, X, reset=True), sample_weight)
             aim = self._aim(problem, budget)
             best = problem.fit(aim.goal, budget, self._seeds(aim.goal))
-            self._publish(problem, aim, best)
+            publish = partial(self._publish, problem, aim, best)
+            attempt(publish, publish, budget)  # what was found is not given up for an interrupt in between
         self._warn(aim.message(budget), budget)
         return self
 
@@ -232,30 +234,26 @@ class DPMeans(HardClusters):
         self
         """
         if not hasattr(self, "_model"):
-            self.fit(X, y, sample_weight=sample_weight)
-            try:
+            with all_or_nothing(self):  # a batch that gives no radius has taught nothing
+                self.fit(X, y, sample_weight=sample_weight)
                 self._use_radius()
-            except ValueError:  # such a batch has taught nothing
-                for name in [name for name in vars(self) if name.endswith("_") or name in ("_model", "_price")]:
-                    delattr(self, name)
-                raise
             return self
         self._check_parameters()
-        X = check_table(self, X, reset=False)
-        with set_span_threads():
+        budget = Budget(self.max_time, self._reporter())
+        with all_or_nothing(self), set_span_threads():
+            X = check_table(self, X, reset=False)
             self._use_radius()
-            budget = Budget(self.max_time, self._reporter())
             most = np.inf if self.max_clusters is None else self.max_clusters
             lam = self.lam_ if isinstance(self.lam, str) else float(self.lam)
             self._model, labels, costs, complete = self._model.absorb(
                 X, sample_weight, self.weighting, lam, most, budget
             )
-        self.labels_, self.lam_ = labels, lam
-        self.inertia_, self.objective_ = costs
-        self.objective_trace_ = np.array([self.objective_])
-        self.n_iter_ += 1
-        self.converged_ = complete
-        self._publish_model()
+            self.labels_, self.lam_ = labels, lam
+            self.inertia_, self.objective_ = costs
+            self.objective_trace_ = np.array([self.objective_])
+            self.n_iter_ += 1
+            self.converged_ = complete
+            self._publish_model()
         self._warn("", budget)
         return self
 

@@ -1,14 +1,16 @@
 """HDPMeans: clusters shared by groups of rows."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters, finite_part
+from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._sklearn import check_table
 from kfree.inference.goal import Order, Search
-from kfree.inference.loop import Budget
+from kfree.inference.loop import Budget, attempt
 from kfree.inference.shared.groups import Groups, Lams, make_groups
 from kfree.inference.shared.hdp_pass import SharedFit
 from kfree.models.checks import check_choice, check_number
@@ -188,16 +190,17 @@ class HDPMeans(HardClusters):
         self
         """
         self._check_parameters()
-        X = check_table(self, X, reset=True)
-        labels = None if groups is None else check_groups(groups, X.shape[0])
-        with set_span_threads():
-            budget = Budget(self.max_time, self._reporter())
+        budget = Budget(self.max_time, self._reporter())
+        with all_or_nothing(self), set_span_threads():
+            X = check_table(self, X, reset=True)
+            labels = None if groups is None else check_groups(groups, X.shape[0])
             problem = self._problem(X, sample_weight)
             index, code = (None, np.zeros(X.shape[0], np.int32)) if labels is None else GroupIndex.of(labels)
             grouped = make_groups(code, problem.table.rows, 1 if index is None else index.labels.size)
             aim = self._aim(problem, grouped, budget)
             best = aim.fit(problem, grouped, budget, self._seeds(aim.goal))
-            self._publish(problem, grouped, index, Lams.of(aim.goal), best)
+            publish = partial(self._publish, problem, grouped, index, Lams.of(aim.goal), best)
+            attempt(publish, publish, budget)  # what was found is not given up for an interrupt in between
         self._warn(aim.aim.message(budget), budget)
         return self
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._endings import warn_unfinished
+from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._sklearn import check_table
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.coherence import npmi, rank_words
@@ -196,11 +196,12 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self
         """
         check_parameters(self)
-        X = self._counts(X, reset=True)
-        documents = make_documents(X, sample_weight)
-        penalties = Penalties.of(self, documents, self.smoothing)
-        goal, budget = first_goal(self, documents, penalties), Budget(self.max_time, self._reporter())
-        with set_span_threads():
+        budget = Budget(self.max_time, self._reporter())
+        with all_or_nothing(self), set_span_threads():
+            X = self._counts(X, reset=True)
+            documents = make_documents(X, sample_weight)
+            penalties = Penalties.of(self, documents, self.smoothing)
+            goal = first_goal(self, documents, penalties)
             found = find_topics(documents, goal, self.search, budget, self._rng())
             self._publish(X, found, penalties, goal, budget)
         self._warn(budget)
@@ -232,12 +233,13 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_parameters(self)
         if self.search != "anneal":
             raise ValueError(f"partial_fit is there for search='anneal' only, not for search={self.search!r}.")
-        X = self._counts(X, reset=False)
-        documents = make_documents(X, sample_weight)
-        counts = self.topic_word_counts_
-        penalties = Penalties.of(self, documents, self.smoothing_, seen=counts.sum())
-        goal, budget = next_goal(self, documents, penalties, counts), Budget(self.max_time, self._reporter())
-        with set_span_threads():
+        budget = Budget(self.max_time, self._reporter())
+        with all_or_nothing(self), set_span_threads():
+            X = self._counts(X, reset=False)
+            documents = make_documents(X, sample_weight)
+            counts = self.topic_word_counts_
+            penalties = Penalties.of(self, documents, self.smoothing_, seen=counts.sum())
+            goal = next_goal(self, documents, penalties, counts)
             found = follow_topics(documents, goal, budget, self._rng())
             self._publish(X, found, penalties, goal, budget)
         self._warn(budget)

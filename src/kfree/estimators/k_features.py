@@ -1,5 +1,6 @@
 """KFeatures: rows as sums of some of K means."""
 
+from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._features import ROWS, BinaryFeatures
 from kfree.models.checks import check_choice, check_number
 from kfree.rows import set_span_threads
@@ -134,10 +135,11 @@ class KFeatures(BinaryFeatures):
         check_number("n_components", self.n_components, least=1, integer=True)
         self._check_common(("extended", "paper"))
         check_choice("row", self.row, ROWS)
-        with set_span_threads():
-            budget, K, problem = self._budget(), int(self.n_components), self._problem(X, sample_weight)
+        budget = self._budget()
+        with all_or_nothing(self), set_span_threads():
+            problem, K = self._problem(X, sample_weight), int(self.n_components)
             goal = self._goal(problem, row=self.row, K=K)
             fitted = problem.fit_fixed(K, goal, self._seed(), budget)
-        self._publish(fitted, budget)
+            self._publish(fitted, budget)
         self._warn(budget, fitted)
         return self

@@ -1,5 +1,6 @@
 """StepwiseKFeatures: binary latent features, one more at a time."""
 
+from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._features import ROWS, BinaryFeatures
 from kfree.models.checks import check_choice, check_number
 from kfree.rows import set_span_threads
@@ -111,13 +112,14 @@ class StepwiseKFeatures(BinaryFeatures):
         most = self.max_components
         if most is not None:
             check_number("max_components", most, least=1, integer=True)
-        with set_span_threads():
-            budget, seed, problem = self._budget(), self._seed(), self._problem(X, sample_weight)
+        budget = self._budget()
+        with all_or_nothing(self), set_span_threads():
+            problem, seed = self._problem(X, sample_weight), self._seed()
             goal = self._goal(problem, row=self.row)
             if lam is None:
                 fitted = problem.fit_stepwise_auto(most, goal, seed, budget)
             else:
                 fitted = problem.fit_stepwise(lam, int(self.patience), most, goal, seed, budget)
-        self._publish(fitted, budget)
+            self._publish(fitted, budget)
         self._warn(budget, fitted)
         return self

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._endings import warn_unfinished
+from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._sklearn import check_table, kd_slices
 from kfree.families.conjugate import CONJUGATE
 from kfree.inference.loop import Budget, Info, attempt
@@ -187,11 +187,11 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        X = check_table(self, X, reset=True)
         weights = check_concentration(self.concentration)
-        with set_span_threads():
+        budget = Budget(self.max_time, self._reporter())
+        with all_or_nothing(self), set_span_threads():
+            X = check_table(self, X, reset=True)
             problem = MixtureProblem.of(X, sample_weight, self.family, self.prior, weights)
-            budget = Budget(self.max_time, self._reporter())
             acceleration = Acceleration(self.accelerate, self.expand, self.final, self.max_nodes)
             partition = acceleration.partition(problem, kd_slices, budget)
             found = acceleration.search(problem, partition, self._goal(), budget)

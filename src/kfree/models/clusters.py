@@ -91,6 +91,8 @@ class Problem(NamedTuple):
     def choose(self, budget: Budget) -> AutoLam | None:
         """lam from the data, and the solution that comes with it; None if the user does not wait for it."""
         check_reach(self.table, self.family, auto=True)
+        if budget.spent:
+            return None
         return attempt(lambda: choose_lam(self.table, budget), lambda: None, budget)
 
     def any_lam(self) -> float:

@@ -255,7 +255,7 @@ def find_topics(
     """
 
     def look() -> Structure | None:
-        return None if budget.interrupted else look_for_structure(documents, rng)
+        return None if budget.spent else look_for_structure(documents, rng, budget)
 
     def find() -> FoundTopics:
         ours = goal.n_topics is None and search == "anneal"

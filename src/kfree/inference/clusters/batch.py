@@ -195,10 +195,10 @@ def _fit_sample(sample: Table, centres: Centres, goal: Goal, budget: Budget, sta
             tried.gain.update(dict.fromkeys(whole.tolist(), 0.0))
             tried.whole.update(whole.tolist())
         centres, moved = apply_moves(sample, state.centres, memory, goal, SplitRule.CLEAR, tried)
-        if not moved and gaps:
+        if not moved and gaps and not budget.spent:
             centres, moved = split_at_gaps(sample, centres, memory, goal, tried)
         joined = 0
-        if not moved and not (state.still and state.settled and state.settled.tidy):
+        if not moved and not budget.spent and not (state.still and state.settled and state.settled.tidy):
             # halves are joined once, at the end
             centres, joined = merge_halves(sample, centres, memory, goal.lam)
         if not moved and not joined:
@@ -222,7 +222,7 @@ def _grow_and_move(table: Table, start: Clustering, goal: Goal, budget: Budget) 
     def move(grown: Outcome) -> tuple[Outcome, bool]:
         sums = assign(table, grown.state.centres, memory, goal.lam)
         centres, moved = apply_moves(table, grown.state.centres, memory, goal, SplitRule.CLEAR, tried)
-        if not moved:
+        if not moved and not budget.spent:
             centres, moved = split_at_gaps(table, centres, memory, goal, tried)
         if not moved:
             return grown._replace(state=grown.state._replace(sums=sums, moved=False)), True
@@ -272,8 +272,8 @@ def _extremes(table: Table, level: Level, centres: Centres, memory: Memory, goal
             memory.forget()
         return Reached(fitted, sample, inside), False
 
-    start, always = Reached(centres, None, np.empty(0, bool)), 0 if budget.interrupted else 1
-    return repeat(one_round, start, budget, most=CLUSTERS.rounds, always=always)[0].centres
+    start = Reached(centres, None, np.empty(0, bool))
+    return repeat(one_round, start, budget, most=CLUSTERS.rounds)[0].centres
 
 
 def _far_rows(table: Table, memory: Memory, inside: Array, lam: float, most: int) -> Array:

@@ -21,9 +21,12 @@ def loosen(
 
     with R_a the largest distance of a's rows from mu_a: exact for every affine cost, no triangle inequality.
     New centres are evaluated for all rows. ``reach`` (see ``Sums``) saves measuring R for Euclidean costs. Where the
-    centres outweigh the rows this would cost more than it saves, and nothing is known afterwards.
+    centres outweigh the rows this would cost more than it saves, and nothing is known afterwards; nor where nothing was
+    known before.
     """
     K_old, K = len(kept), after.mean.shape[0]
+    if not (memory.low > -np.inf).any():
+        return
     small = table.rows.entries * K <= CLUSTERS.quick
     if K_old == 0 or memory.labels.size == 0 or memory.labels[0] < 0 or small or after.mean.size > table.rows.entries:
         memory.forget()

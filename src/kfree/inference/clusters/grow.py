@@ -61,7 +61,7 @@ def grow(
 
     def step(state: Grown) -> tuple[Grown, Info]:
         nonlocal made
-        state, info = _pass(table, state, goal, opening, goal.max_iter - made)
+        state, info = _pass(table, state, goal, opening, goal.max_iter - made, budget)
         made += len(info.earlier) + 1
         return state, info
 
@@ -77,7 +77,7 @@ class Opening(NamedTuple):
     one_at_a_time: bool  # only the farthest row of all opens
 
 
-def _pass(table: Table, state: Grown, goal: Goal, opening: Opening, room: int) -> tuple[Grown, Info]:
+def _pass(table: Table, state: Grown, goal: Goal, opening: Opening, room: int, budget: Budget) -> tuple[Grown, Info]:
     """One pass, and before it those in which nothing but the means moves, if they can be made in one call."""
     memory = state.clustering.memory
     state, earlier, sums = _plain_passes(table, state, goal, opening, room)
@@ -89,7 +89,7 @@ def _pass(table: Table, state: Grown, goal: Goal, opening: Opening, room: int) -
     changed = sums.changed / weight
     openers = np.empty(0, np.intp)
     if goal.max_clusters > K and (state.pause >= opening.pause or changed <= goal.tol):
-        openers = choose_openers(table, memory, goal.lam, sums.reach, opening.one_at_a_time)
+        openers = choose_openers(table, memory, goal.lam, sums.reach, opening.one_at_a_time, budget)
         openers = openers[: int(min(goal.max_clusters - K, openers.size))]
     total, mass = (sums.total, sums.mass) if not openers.size else _open(table, memory, openers, len(sums.mass))
     centres = update(table, state.centres, total, mass, memory, sums.reach)
@@ -167,7 +167,9 @@ def _scale(table: Table, cost: float, size: float) -> float:
     return cost + table.rows.total_weight() * (1e-4 * size + 1e-6)
 
 
-def choose_openers(table: Table, memory: Memory, lam: float, reach: Array, one_at_a_time: bool) -> Array:
+def choose_openers(
+    table: Table, memory: Memory, lam: float, reach: Array, one_at_a_time: bool, budget: Budget
+) -> Array:
     """Rows that open a cluster in this pass, farthest first; ``reach`` holds the largest cost in each cluster."""
     K = reach.size
     if not table.unit.size and not reach.max() > lam:  # no row is beyond lam, smoothing or not
@@ -180,11 +182,11 @@ def choose_openers(table: Table, memory: Memory, lam: float, reach: Array, one_a
     ranked = found[np.lexsort((table.hashes[found], -excess[rows >= 0]))]
     if one_at_a_time:
         return ranked[:1]
-    return ranked[openers_in_order(table, ranked, CLUSTERS.exclusion * table.threshold(lam, ranked))]
+    return ranked[openers_in_order(table, ranked, CLUSTERS.exclusion * table.threshold(lam, ranked), budget)]
 
 
-def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Array:
-    """Positions of the rows that are beyond their threshold of every row chosen before them.
+def openers_in_order(table: Table, rows: Array, threshold: Array | float, budget: Budget) -> Array:
+    """Positions of the rows that are beyond their threshold of every row chosen before them, as far as the time lasts.
 
     The sequential rule, evaluated in pieces: a piece is compared with all centres chosen so far in one product, and
     its survivors with each other. Pieces grow while few survive; the result is the same for any size.
@@ -195,7 +197,7 @@ def openers_in_order(table: Table, rows: Array, threshold: Array | float) -> Arr
     means = np.empty((0, table.rows.p))
     first, largest = CLUSTERS.opener_pieces
     start, size = 0, first
-    while start < rows.size:
+    while start < rows.size and not budget.spent:
         piece = np.arange(start, min(start + size, rows.size))
         if len(means):
             cost = nearest_cost(table, rows[piece], Centres(table.geometry, means), threshold[piece] / unit[piece])

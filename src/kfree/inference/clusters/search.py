@@ -44,7 +44,9 @@ def improve(table: Table, outcome: Outcome, goal: Goal, budget: Budget, rng: np.
         before, moved = _one_by_one(table, last.state, goal, budget, rng)
         if budget.interrupted:  # labels may be of a sweep that was not complete
             return Outcome(Clustering(before.centres, memory), last.trace, False), True
-        centres, whole = apply_moves(table, before.centres, memory, goal, rule)
+        centres, whole = before.centres, 0
+        if not budget.spent:
+            centres, whole = apply_moves(table, centres, memory, goal, rule)
         descent = goal._replace(max_iter=max(1, goal.max_iter - len(last.trace)))
         guard = last.trace[-1] if last.trace else np.inf
         settled = grow(table, centres, memory, descent, budget, Phase("search", guard))

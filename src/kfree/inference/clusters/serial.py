@@ -32,18 +32,20 @@ def fit_serial(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: 
     memory = make_memory(table.n)
 
     def step(state: SerialState) -> tuple[SerialState, Info]:
-        return serial_pass(table, state, memory, goal)
+        return serial_pass(table, state, memory, goal, budget)
 
     start = SerialState(centres, rng)
     outcome = run(step, start, budget, phase="all rows", tol=goal.tol, max_iter=goal.max_iter)
     return outcome._replace(state=Clustering(outcome.state.centres, memory))
 
 
-def serial_pass(table: Table, state: SerialState, memory: Memory, goal: Goal) -> tuple[SerialState, Info]:
+def serial_pass(
+    table: Table, state: SerialState, memory: Memory, goal: Goal, budget: Budget
+) -> tuple[SerialState, Info]:
     """All rows in order, with the result of one after the other."""
     before = memory.labels.copy()
     sums = assign(table, state.centres, memory, goal.lam)
-    openers, fresh = open_in_order(table, state.centres, memory, goal, visit(table, goal.order, state.rng))
+    openers, fresh = open_in_order(table, state.centres, memory, goal, visit(table, goal.order, state.rng), budget)
     if openers.size:
         centres = Centres(table.geometry, np.concatenate([state.centres.mean, fresh.mean]))
         weight = table.rows.weights(slice(0, table.n))
@@ -57,6 +59,8 @@ def serial_pass(table: Table, state: SerialState, memory: Memory, goal: Goal) ->
     share = sums.changed / table.rows.total_weight()
     scale = rounding_scale(table, centres, sums)
     info = Info(objective, scale, share, openers.size, int((sums.mass > 0).sum()))
+    if budget.spent:
+        memory.forget()  # beside many new centres, to bring the bounds up to date takes as long as a pass
     return SerialState(update(table, state.centres, sums.total, sums.mass, memory, sums.reach), state.rng), info
 
 
@@ -69,8 +73,13 @@ def visit(table: Table, order: Order | Array, rng: np.random.Generator) -> Array
     return rng.permutation(table.n) if order is Order.RANDOM else np.arange(table.n)
 
 
-def open_in_order(table: Table, centres: Centres, memory: Memory, goal: Goal, order: Array) -> tuple[Array, Centres]:
-    """Rows that open a cluster when their turn comes, and their centres; labels and costs of all rows follow."""
+def open_in_order(
+    table: Table, centres: Centres, memory: Memory, goal: Goal, order: Array, budget: Budget
+) -> tuple[Array, Centres]:
+    """Rows that open a cluster when their turn comes, and their centres; labels and costs of all rows follow.
+
+    When the time is up rows whose turn has not come stay where they are.
+    """
     beyond = np.flatnonzero(table.excess(memory.cost, goal.lam) > 0)
     none = np.empty(0, np.intp)
     room = goal.max_clusters - centres.mean.shape[0]
@@ -79,10 +88,10 @@ def open_in_order(table: Table, centres: Centres, memory: Memory, goal: Goal, or
     turn = np.empty(table.n, np.intp)
     turn[order] = np.arange(table.n)
     candidates = beyond[np.argsort(turn[beyond])]
-    chosen = openers_in_order(table, candidates, table.threshold(goal.lam, candidates))
+    chosen = openers_in_order(table, candidates, table.threshold(goal.lam, candidates), budget)
     openers = candidates[chosen[: int(min(room, chosen.size))]]
     fresh = Centres(table.geometry, table.singletons(openers))
-    contested = _contested(table, memory, centres, fresh)
+    contested = none if budget.spent else _contested(table, memory, centres, fresh)
     contested = contested[np.argsort(turn[contested])]
     K = centres.mean.shape[0]
     stops = np.searchsorted(turn[contested], [*turn[openers], table.n])
@@ -90,7 +99,7 @@ def open_in_order(table: Table, centres: Centres, memory: Memory, goal: Goal, or
         known = fresh.some(slice(count))
         rows = contested[start:stop]
         rows = rows[rows != openers[count - 1]]
-        if rows.size:
+        if rows.size and not budget.spent:
             _prefer(table, rows, known, centres, memory)
     memory.labels[openers] = K + np.arange(openers.size)
     memory.cost[openers] = own_cost(table, openers, fresh, np.arange(openers.size, dtype=np.int32))

@@ -117,7 +117,7 @@ def three_part_pass(
         cost = total_cost(table, centres, labels)
     readings.add("rows chose", centres, cost, held.member.size, used)
     # an empty global cluster that was taken up here would cost lam_global unseen: only those in use take part
-    labels, held, fresh, gain = _second_part(table, groups, (labels, held), centres, used, goal)
+    labels, held, fresh, gain = _second_part(table, groups, (labels, held), centres, used, goal, budget)
     centres = _with(table, centres, fresh)
     total, mass = table.rows.sums(labels, centres.mean.shape[0])
     readings.add("local clusters chose", centres, cost - gain, held.member.size, mass > 0)
@@ -147,7 +147,13 @@ def _strayed(table: Table, groups: Groups, centres: Centres, memory: Memory, lab
 
 
 def _second_part(
-    table: Table, groups: Groups, chosen: tuple[Array, Held], centres: Centres, used: Array, goal: Goal
+    table: Table,
+    groups: Groups,
+    chosen: tuple[Array, Held],
+    centres: Centres,
+    used: Array,
+    goal: Goal,
+    budget: Budget,
 ) -> tuple[Array, Held, Array, float]:
     """Local clusters choose among the global ones in use; numbers of unused ones stay unused."""
     K, (labels, held) = used.size, chosen
@@ -156,7 +162,7 @@ def _second_part(
     name = compact(used)
     inside = Held(held.start, name[held.member])
     some = centres if alive.size == K else Centres(table.geometry, centres.mean[alive])
-    moved = move_parts(table, groups, inside, slot, some, goal)
+    moved = move_parts(table, groups, inside, slot, some, goal, budget)
     number = np.concatenate([alive, K + np.arange(moved.fresh.shape[0])]).astype(np.int32)
     member = number[moved.member]
     if (member != held.member).any():

@@ -49,7 +49,7 @@ def improve(table: Table, groups: Groups, outcome: Outcome, memory: Memory, goal
         state = regroup(table, groups, last.state, Lams.of(goal))
         state = move_local_clusters(table, groups, state, goal, budget)
         state = move_single_rows(table, groups, state, goal, budget)
-        state = merge_and_split(table, groups, state, goal)
+        state = state if budget.spent else merge_and_split(table, groups, state, goal)
         memory.labels[:] = -1
         memory.forget()
         rest = goal._replace(max_iter=goal.max_iter - len(last.trace))
@@ -184,7 +184,7 @@ def move_single_rows(table: Table, groups: Groups, state: SharedState, goal: Goa
 
     def sweep(own: Array) -> tuple[Array, bool]:
         own = own.copy()
-        return own, not move_shared_rows(sample, grouped, own, goal, turn)
+        return own, not move_shared_rows(sample, grouped, own, goal, turn, budget)
 
     own, _ = repeat(sweep, own, budget, most=HDP.search_rounds)
     labels[rows[order]] = own[which]

@@ -16,6 +16,7 @@ from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.serial import open_in_order
 from kfree.inference.clusters.table import Table, make_memory
 from kfree.inference.goal import Goal
+from kfree.inference.loop import Budget
 from kfree.inference.shared.groups import Groups, Held
 from kfree.inference.shared.hdp_numbers import HDP
 from kfree.rows import Rows
@@ -61,7 +62,9 @@ def parts_in_order(table: Table, groups: Groups, held: Held, slot: Array):
     return in_order(build, group_blocks(table, groups, held))
 
 
-def move_parts(table: Table, groups: Groups, held: Held, slot: Array, centres: Centres, goal: Goal) -> MovedParts:
+def move_parts(
+    table: Table, groups: Groups, held: Held, slot: Array, centres: Centres, goal: Goal, budget: Budget
+) -> MovedParts:
     """Let all local clusters choose, groups rising, oldest first."""
     K, known = centres.mean.shape[0], centres
     member, gain = held.member.copy(), 0.0
@@ -70,7 +73,7 @@ def move_parts(table: Table, groups: Groups, held: Held, slot: Array, centres: C
             continue
         memory = make_memory(parts.n)
         assign(parts, known, memory, goal.lam)
-        openers, fresh = open_in_order(parts, known, memory, goal, np.arange(parts.n))
+        openers, fresh = open_in_order(parts, known, memory, goal, np.arange(parts.n), budget)
         if openers.size:
             known = Centres(table.geometry, np.concatenate([known.mean, fresh.mean]))
         before = held.member[first : first + parts.n]

@@ -11,6 +11,7 @@ from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.collapsed import Clusters, may_leave, move_block
 from kfree.inference.clusters.table import Table
 from kfree.inference.goal import Goal
+from kfree.inference.loop import Budget
 from kfree.inference.shared.groups import Groups
 from kfree.inference.shared.hdp_numbers import HDP
 
@@ -42,14 +43,15 @@ class _Company:
         return (self.count[self.group[t], labels] == 1).astype(float)
 
 
-def move_shared_rows(table: Table, groups: Groups, labels: Array, goal: Goal, order: Array) -> float:
-    """One sweep over the rows; labels are changed in place. Returns the weight that moved."""
+def move_shared_rows(table: Table, groups: Groups, labels: Array, goal: Goal, order: Array, budget: Budget) -> float:
+    """One sweep over the rows, or as much of it as the budget allows; labels are changed in place. Returns the weight
+    that moved."""
     K = int(labels.max()) + 1
     total, mass = table.rows.sums(labels, K)
     clusters = Clusters(total, mass, np.bincount(labels[groups.rows], minlength=K))
     order = order[may_leave(table.rows.weights(slice(0, table.n)))[order]]
     moved, start = 0.0, 0
-    while start < order.size:
+    while start < order.size and not budget.spent:
         size = max(1, min(HDP.row_block, CLUSTERS.row_entries // max(clusters.total.size, 1)))
         rows = order[start : start + size]
         company = _Company(groups, labels, rows, clusters.count.size)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kfree.families import Array
 from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.inference.topics.hard_topics import Labelled, info_of, labelled
 from kfree.inference.topics.topic_goal import TopicGoal
@@ -12,13 +13,20 @@ from kfree.rows import Documents
 
 def refine(documents: Documents, start: Labelled, goal: TopicGoal, budget: Budget) -> Outcome:
     """Passes over all cells, each to the topic that lowers J most, until at most ``tol`` of them move."""
-    fixed = (goal.pseudo, goal.mix, goal.lam_local, goal.lam_global, TOPICS.tiny_gain)
+    data, indices, indptr = documents.cells
+
+    def one_span(span: slice, words: Array, size: Array, shares: Array, labels: Array) -> int:
+        starts, weight = indptr[span.start : span.stop + 1], documents.weight[span]
+        prices = (goal.pseudo, goal.mix, goal.lam_local[span], goal.lam_global, TOPICS.tiny_gain)
+        return kernels().collapse_cells(data, indices, starts, weight, *prices, words, size, shares, labels)
 
     def step(state: Labelled) -> tuple[Labelled, Info]:
         words, shares = (np.ascontiguousarray(table.T) for table in state.counts)
-        labels = state.labels.copy()
+        labels, moved = state.labels.copy(), 0
         size = words.sum(axis=0)
-        moved = kernels().collapse_cells(*documents.cells, documents.weight, *fixed, words, size, shares, labels)
+        for span in documents.document_spans:
+            if not budget.spent:
+                moved += one_span(span, words, size, shares[span], labels)
         new = labelled(documents, labels, len(state.counts.words), goal)
         return new, info_of(new, moved / max(labels.size, 1))
 

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
+from kfree.inference.loop import Budget, repeat
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.rows import Documents
 
@@ -18,24 +19,24 @@ class Structure(NamedTuple):
     found: bool
 
 
-def look_for_structure(documents: Documents, rng: np.random.Generator) -> Structure:
+def look_for_structure(documents: Documents, rng: np.random.Generator, budget: Budget) -> Structure | None:
     """Compare the largest singular value of (n_jw - n_j m_w) / sqrt(n_j m_w), about, with that of dealt tokens.
 
     Documents whose tokens all come from one distribution are a deal themselves. Of large corpora a part is
-    looked at first: what shows there is there.
+    looked at first: what shows there is there. None if there is no time to look.
     """
     order = np.argsort(documents.hash(), kind="stable")
     order = order[documents.length[order] > 0]
     some = order[np.cumsum(documents.length[order]) <= TOPICS.look_first]
     X = documents.table
     if 2 <= some.size < order.size:
-        part = _compare(X[some], rng)
-        if part.found:
+        part = _compare(X[some], rng, budget)
+        if part is None or part.found:
             return part
-    return _compare(X[order], rng)
+    return _compare(X[order], rng, budget)
 
 
-def _compare(X: sp.csr_matrix, rng: np.random.Generator) -> Structure:
+def _compare(X: sp.csr_matrix, rng: np.random.Generator, budget: Budget) -> Structure | None:
     whole = np.maximum(np.rint(X.data), 1).astype(np.int64)
     if whole.sum() > TOPICS.look_most:  # a share of the tokens: they are dealt one by one
         X = sp.csr_matrix((rng.binomial(whole, TOPICS.look_most / whole.sum()), X.indices, X.indptr), shape=X.shape)
@@ -47,7 +48,15 @@ def _compare(X: sp.csr_matrix, rng: np.random.Generator) -> Structure:
     owner = np.repeat(np.arange(X.shape[0]), length)
     start = rng.standard_normal(X.shape[1])
     mine = _strength(sp.csr_matrix((whole, X.indices, X.indptr), shape=X.shape), start)
-    dealt = np.array([_strength(_table(owner, rng.permutation(words), X.shape), start) for _ in range(TOPICS.deals)])
+
+    def deal(values: list[float]) -> tuple[list[float], bool]:
+        return [*values, _strength(_table(owner, rng.permutation(words), X.shape), start)], False
+
+    none: list[float] = []
+    values, _ = repeat(deal, none, budget, most=TOPICS.deals)
+    if len(values) < TOPICS.deals:
+        return None
+    dealt = np.array(values)
     bar = max(TOPICS.stand_out_factor * dealt.max(), dealt.mean() + TOPICS.stand_out_sigmas * dealt.std(ddof=1))
     return Structure(mine, float(dealt.mean()), bool(mine > bar))
 

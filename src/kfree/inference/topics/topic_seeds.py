@@ -77,21 +77,34 @@ def choose_seeds(documents: Documents, goal: TopicGoal, budget: Budget, rng: np.
     if goal.n_known:
         nearest = _from_known(documents, np.ascontiguousarray(word_shares(goal.known.T, goal.pseudo).T))
         start = SeedsSoFar([], nearest, nearest)
-    # a search that has no time left still starts from all of them
-    end, _ = repeat(add, start, budget, most=goal.n_seeds, always=goal.n_seeds)
-    return np.array(end.chosen, dtype=int)
+    end, _ = repeat(add, start, budget, most=goal.n_seeds)
+    missing = 0 if goal.n_topics is None else goal.n_topics - goal.n_known - len(end.chosen)
+    rest = _draw_at_once(mass, end, missing, rng) if missing > 0 else []
+    return np.array([*end.chosen, *rest], dtype=int)
 
 
-def _draw(mass: Array, state: SeedsSoFar, order: Array, rng: np.random.Generator) -> Array:
-    """Candidates for the next seed."""
+def _chances(mass: Array, state: SeedsSoFar) -> Array:
+    """How likely each document is to be drawn, (D,)."""
     chance = mass * np.maximum(state.reach, 0.0)
     chance[state.chosen] = 0.0
     if not chance.sum() > 0:
         chance = np.where(mass > 0, 1.0, 0.0)
         chance[state.chosen] = 0.0
-    ladder = np.cumsum(chance[order])
+    return chance
+
+
+def _draw(mass: Array, state: SeedsSoFar, order: Array, rng: np.random.Generator) -> Array:
+    """Candidates for the next seed."""
+    ladder = np.cumsum(_chances(mass, state)[order])
     places = np.searchsorted(ladder, rng.random(TOPICS.seed_draws) * ladder[-1], side="right")
     return np.unique(order[places.clip(max=len(order) - 1)])
+
+
+def _draw_at_once(mass: Array, state: SeedsSoFar, count: int, rng: np.random.Generator) -> list[int]:
+    """Seeds that are asked for when there is no time left to look at each."""
+    left = np.setdiff1d(np.flatnonzero(mass > 0), state.chosen)
+    chance = np.maximum(_chances(mass, state)[left], np.finfo(float).tiny)
+    return left[np.argsort(rng.exponential(size=left.size) / chance, kind="stable")[:count]].tolist()
 
 
 def _from_mean(documents: Documents, mean: Array) -> Array:

@@ -191,7 +191,7 @@ def _candidate(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, int | N
         if work.budget.spent:
             break
         now = np.array(stale[start : start + goal.n_candidates])
-        found = propose(work.setting, partition, state, now, enough, room)
+        found = propose(work.setting, partition, state, now, enough, room, work.budget)
         growth = growth._replace(known=growth.known | {int(state.names[c]): split for c, split in zip(now, found)})
         if max(growth.gain(c) for c in eligible) > enough:
             break

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from kfree.families import Array
 from kfree.families.conjugate import join, take
+from kfree.inference.loop import Budget
 from kfree.inference.variational import normal_wishart
 from kfree.inference.variational.expected_likelihood import make_runner
 from kfree.inference.variational.partition import ComponentRows, Partition, Ray
@@ -30,9 +31,16 @@ class Proposal(NamedTuple):
 
 
 def propose(
-    setting: Setting, partition: Partition, state: MeasuredMixture, wanted: Array, enough: float, most: float
+    setting: Setting,
+    partition: Partition,
+    state: MeasuredMixture,
+    wanted: Array,
+    enough: float,
+    most: float,
+    budget: Budget,
 ) -> list[Proposal]:
-    """Try to split each of the wanted components into at most ``most``, so that the free energy falls by ``enough``."""
+    """Try to split each of the wanted components into at most ``most``, so that the free energy falls by ``enough``;
+    those that there is no time for cannot be split."""
     tied, view, swept = partition.tied, state.view, state.swept
     found = members(tied, view.runner(tied), view.log_weight, wanted, VARIATIONAL.least_share)
     some, sizes = take(state.mixture.params, wanted), np.append(swept.sums.mass, swept.tail)
@@ -44,25 +52,33 @@ def propose(
     ]
     # single rows of all components would be a copy of the table: there it is one after the other
     groups = [[k] for k in range(len(wanted))] if partition.fixed else [list(range(len(wanted)))]
-    return [best for ks in groups for best in _try_all(partition, [parents[k] for k in ks], [found[k] for k in ks])]
+    return [
+        best for ks in groups for best in _try_all(partition, [parents[k] for k in ks], [found[k] for k in ks], budget)
+    ]
 
 
-def _try_all(partition: Partition, parents: list["_Parent"], found: list[tuple[Array, Array]]) -> list[Proposal]:
+def _try_all(
+    partition: Partition, parents: list["_Parent"], found: list[tuple[Array, Array]], budget: Budget
+) -> list[Proposal]:
     """Splits on rows refined along leading directions, and again as long as these leave a doubt."""
     parts = [partition.part(index, share) for index, share in found]
     rays = find_rays(parents[0].setting, join([parent.params for parent in parents]), parts)
     tried: list[_Tried | None] = [None] * len(parents)
     left = [k for k, part in enumerate(parts) if part.share.size]
     for step in range(VARIATIONAL.closest):
+        if budget.spent:
+            break
         left = [k for k in left if step < VARIATIONAL.closer or not parents[k].sure]
         finer = partition.refined([parts[k] for k in left], [rays[k] for k in left]) if left else []
         changed = [k for k, part in zip(left, finer) if step == 0 or part is not parts[k]]
         for k, part in zip(left, finer):
             parts[k] = part
         for k in changed:
-            tried[k] = parents[k].halve(parts[k], rays[k])
+            tried[k] = tried[k] if budget.spent else parents[k].halve(parts[k], rays[k])
         left = [k for k in changed if parents[k].doubts(tried[k])]
-    return [parent.propose(pair, part.token) for parent, pair, part in zip(parents, tried, parts)]
+    return [
+        parent.propose(pair, part.token, deeper=not budget.spent) for parent, pair, part in zip(parents, tried, parts)
+    ]
 
 
 class _Children(NamedTuple):
@@ -113,12 +129,12 @@ class _Parent(NamedTuple):
         """Whether finer rows may tell more."""
         return tried is not None and tried.gain <= self.enough and not self._is_hopeless(tried.gain)
 
-    def propose(self, tried: _Tried | None, token: Any) -> Proposal:
-        """The split in two; or, where that does not pay, in three or four."""
+    def propose(self, tried: _Tried | None, token: Any, *, deeper: bool) -> Proposal:
+        """The split in two; or, where that does not pay and there is time to go ``deeper``, in three or four."""
         if tried is None:
             return Proposal(-np.inf, self.mass)
         best = tried.pair
-        if tried.gain <= self.enough and self.most > 2:
+        if tried.gain <= self.enough and self.most > 2 and deeper:
             best = self._deeper(*tried)
         gain = tried.whole - best.cost
         return Proposal(gain, self.mass, best.params, best.sizes, token, self._is_hopeless(gain))

@@ -67,8 +67,9 @@ def _most_groups(pilot: Pilot, curve: Curve, budget: Budget) -> tuple[int, int]:
     seen: dict[int, int] = {1: 1}
 
     def look(up_to: int) -> int:
-        new = [] if budget.spent else [int(K) for K in curve.ks if K not in seen and up_to >= K]
-        seen.update(zip(new, in_order(lambda K: count_groups(pilot, curve.solutions[K]), new)))
+        new = [int(K) for K in curve.ks if K not in seen and up_to >= K]
+        found = in_order(lambda K: 0 if budget.spent else count_groups(pilot, curve.solutions[K]), new)
+        seen.update((K, groups) for K, groups in zip(new, found) if groups)
         return min(seen, key=lambda K: (-seen[K], K))
 
     best = look(FINE_UP_TO)
