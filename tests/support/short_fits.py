@@ -41,33 +41,33 @@ def digest(model: Any) -> str:
     return found.hexdigest()
 
 
-def _clouds(n, p, k, gap=3.0):
+def clouds(n, p, k, gap=3.0):
     rng = np.random.default_rng([n, p, k])
     return (gap * rng.normal(size=(k, p)))[rng.integers(k, size=n)] + rng.normal(size=(n, p))
 
 
-def _counts(n, p, k):
+def counts(n, p, k):
     rng = np.random.default_rng([n, p, k])
     kinds = rng.dirichlet(np.full(p, 0.1), k)
     return sp.csr_matrix(rng.poisson(30 * kinds[rng.integers(k, size=n)]) + np.eye(p)[np.arange(n) % p])
 
 
-def _features(n, p, k):
+def features(n, p, k):
     rng = np.random.default_rng([n, p, k])
     return rng.integers(2, size=(n, k)) @ (3 * rng.normal(size=(k, p))) + 0.5 * rng.normal(size=(n, p))
 
 
 FITS = {
-    "auto": ShortFit(DPMeans(), _clouds(1000, 2, 3, 6.0)),
-    "lam": ShortFit(DPMeans(60.0), _clouds(50_000, 5, 8)),
-    "kl": ShortFit(DPMeans(5.0, divergence="kl", smoothing=0.1), _counts(600, 80, 4)),
-    "shared": ShortFit(HDPMeans(8.0, 60.0, random_state=0), _clouds(5000, 3, 8), np.arange(5000) % 7),
-    "topics": ShortFit(HDPTopics(n_topics_init=15), _counts(300, 200, 4)),
-    "price": ShortFit(BPMeans(100.0, n_init=1), _features(150, 6, 3)),
-    "features": ShortFit(KFeatures(3, n_init=2, n_jobs=2), _features(800, 10, 3)),
-    "stepwise": ShortFit(StepwiseKFeatures(2000.0, n_init=1), _features(100, 5, 2)),
-    "mixture": ShortFit(VariationalDPMixture(accelerate=None), _clouds(3000, 3, 3)),
-    "tree": ShortFit(VariationalDPMixture(accelerate="tree"), _clouds(12_000, 3, 3)),
+    "auto": ShortFit(DPMeans(), clouds(1000, 2, 3, 6.0)),
+    "lam": ShortFit(DPMeans(60.0), clouds(50_000, 5, 8)),
+    "kl": ShortFit(DPMeans(5.0, divergence="kl", smoothing=0.1), counts(600, 80, 4)),
+    "shared": ShortFit(HDPMeans(8.0, 60.0, random_state=0), clouds(5000, 3, 8), np.arange(5000) % 7),
+    "topics": ShortFit(HDPTopics(n_topics_init=15), counts(300, 200, 4)),
+    "price": ShortFit(BPMeans(100.0, n_init=1), features(150, 6, 3)),
+    "features": ShortFit(KFeatures(3, n_init=2, n_jobs=2), features(800, 10, 3)),
+    "stepwise": ShortFit(StepwiseKFeatures(2000.0, n_init=1), features(100, 5, 2)),
+    "mixture": ShortFit(VariationalDPMixture(accelerate=None), clouds(3000, 3, 3)),
+    "tree": ShortFit(VariationalDPMixture(accelerate="tree"), clouds(12_000, 3, 3)),
 }
 
 

@@ -96,10 +96,12 @@ def open_in_order(
     K = centres.mean.shape[0]
     stops = np.searchsorted(turn[contested], [*turn[openers], table.n])
     for count, (start, stop) in enumerate(pairwise(stops), start=1):
+        if budget.spent:
+            break
         known = fresh.some(slice(count))
         rows = contested[start:stop]
         rows = rows[rows != openers[count - 1]]
-        if rows.size and not budget.spent:
+        if rows.size:
             _prefer(table, rows, known, centres, memory)
     memory.labels[openers] = K + np.arange(openers.size)
     memory.cost[openers] = own_cost(table, openers, fresh, np.arange(openers.size, dtype=np.int32))
