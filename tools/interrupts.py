@@ -223,7 +223,7 @@ def one_fit(signals: Signals, name: str, fit: Fit, seconds: float, share: float,
             return f"KeyboardInterrupt, {'early' if share < 0.5 else 'in the second half'}"
         fit.check(model, fit)  # interrupted when all was done
         return "KeyboardInterrupt after the fit"
-    assert warned or outcome == "late", "the signal was lost at\n" + "".join(traceback.format_list(signals.frame[-6:]))
+    assert warned or outcome == "late", "the signal was lost at\n" + "".join(traceback.format_list(signals.frame[-30:]))
     fit.check(model, fit)
     return "model, with a warning" if warned else "model, the signal came late"
 

@@ -1,5 +1,7 @@
 """Ctrl-C at any moment of a fit leaves a model that fits together and can be used."""
 
+import os
+import subprocess
 import sys
 from contextlib import nullcontext
 from copy import deepcopy
@@ -287,6 +289,38 @@ def test_a_signal_at_any_time_leaves_a_mixture(name):
             never_rises(model.free_energy_trace_)
 
     check_signals(lambda: clone(mixture).fit(X), check)
+
+
+# The first fit of a process
+
+FIRST_FIT = """
+import os, signal, sys, threading, time
+import numpy as np
+from kfree import DPMeans
+
+def interrupt():
+    while {module!r} not in sys.modules:
+        time.sleep(0.0005)
+    os.kill(os.getpid(), signal.SIGINT)
+
+X = np.random.default_rng(0).normal(size=(300, 2))
+assert {module!r} not in sys.modules
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    DPMeans(2.0).fit(X)
+except KeyboardInterrupt:
+    pass
+print(DPMeans(2.0).fit(X).n_clusters_)
+"""
+
+
+@pytest.mark.parametrize("module", ["numba", "numba.core.types", "numba.core.typing.arraydecl"])
+def test_an_interrupt_while_kernels_are_loaded_spoils_nothing(module):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    script = FIRST_FIT.format(module=module)
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 1
 
 
 # What has nothing to keep

@@ -1,5 +1,6 @@
 """What is left of a fit that did not end by itself, and what a user is told of it."""
 
+import errno
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,13 +13,22 @@ from kfree.inference.loop import Budget
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """An error or an interrupt inside leaves the estimator as it was, not half fitted."""
+    """An error or an interrupt inside leaves the estimator as it was, not half fitted; a lack of memory is always a
+    MemoryError."""
     before = vars(estimator).copy()
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         estimator.__dict__ = before
+        if _no_room(error):
+            raise MemoryError(f"There is not enough memory for this fit: {error}.") from error
         raise
+
+
+def _no_room(error: BaseException) -> bool:
+    """Whether locks or threads of the system found no memory."""
+    lock = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    return lock or (isinstance(error, RuntimeError) and "can't start new thread" in str(error))
 
 
 def warn_unfinished(estimator: Any, budget: Budget, otherwise: str) -> None:

@@ -11,9 +11,14 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
+import numpy as np
+
 from kfree.kernels import files  # noqa: F401 - first of all: it notes the files before any other is read
+from kfree.kernels.undisturbed import undisturbed
 
 CHOICES = ("compiled", "reference")
+# Bytes of addresses that numba and LLVM take.
+_ROOM = 384 * 2**20
 
 
 @cache
@@ -23,4 +28,6 @@ def kernels() -> ModuleType:
     choice = os.environ.get("KFREE_KERNELS", "reference" if plain else "compiled")
     if choice not in CHOICES:
         raise ValueError(f"KFREE_KERNELS={choice!r} is not known. Set it to 'compiled' or 'reference'.")
-    return import_module(f"kfree.kernels.{choice}")
+    if choice == "compiled":
+        np.empty(_ROOM, np.uint8)  # a MemoryError now, as libraries that find no room say all kinds of things
+    return undisturbed(lambda: import_module(f"kfree.kernels.{choice}"))

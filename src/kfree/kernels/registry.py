@@ -7,6 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from kfree.kernels.undisturbed import undisturbed
+
 FILES = {
     "clusters.assign": "assign_dense descend_dense",
     "clusters.borders": "lower_medians rows_of_pairs sort_segments three_least",
@@ -55,7 +57,8 @@ def finder(package: str, found: dict[str, Any]) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in HOME:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found[name] = getattr(import_module(f"{package}.{HOME[name]}"), name)  # found at once from now on
+        file = undisturbed(lambda: import_module(f"{package}.{HOME[name]}"))
+        found[name] = getattr(file, name)  # found at once from now on
         return found[name]
 
     return find

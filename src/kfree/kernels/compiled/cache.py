@@ -18,7 +18,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,15 @@ from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 
 from kfree.kernels import files
+from kfree.kernels.undisturbed import undisturbed
 
 _NAME = "kfree-kernels"
 # Folders made of other files are removed if not used for so many seconds, or if there are so many newer ones.
 _OLD, _MANY = 30 * 86400, 50
 # Settings of numba that change what it makes of a kernel.
 _SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+# Bytes that must be free before a kernel is loaded or compiled.
+_ROOM = 64 * 2**20
 _CHECKSUM = hashlib.sha256().digest_size
 
 
@@ -50,9 +53,17 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
         compiles = isinstance(kernel, Dispatcher) and function.__closure__ is None
         if place is not None and compiles:
             kernel._cache = KernelCache(function, options, place)
+        if isinstance(kernel, Dispatcher):
+            kernel._compile_for_args = partial(_compile_for_args, kernel)  # type: ignore[attr-defined]
         return kernel
 
     return decorate
+
+
+def _compile_for_args(kernel: Any, *args: Any) -> Any:
+    """What numba calls for types that it has not seen: load or compile a kernel."""
+    np.empty(_ROOM, np.uint8)  # a MemoryError now, as LLVM ends the process if it gets no memory
+    return undisturbed(partial(type(kernel)._compile_for_args, kernel, *args))
 
 
 class KernelCache(NullCache):
