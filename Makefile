@@ -26,7 +26,7 @@ lint: $(STAMP)
 SECONDS ?= 300
 SEED    ?= 1
 fuzz: $(STAMP)            ## hostile inputs for some minutes: SECONDS=300 SEED=1; the counts go to docs/reliability.md
-	PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) --keep --write
+	PYTHONPATH=tests:tools $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) --keep --write
 
 bench: $(STAMP)           ## the benchmark tables, written to docs/; installs the rivals
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"

@@ -1,6 +1,7 @@
 """Hostile inputs: every case the fuzz ever found, and that it finds what is broken."""
 
 import inspect
+import os
 import sys
 from pathlib import Path
 
@@ -136,6 +137,7 @@ def test_a_worker_that_dies_costs_one_input(monkeypatch):
 
 
 def test_workers_try_inputs_until_the_time_is_up(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    here = Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", f"{here}{os.pathsep}{here.parent / 'tools'}")
     tally = campaign.run(seed=1, seconds=10, jobs=1, only=["lam_for_k"], tell=lambda text: None)
     assert (tally.fitted + tally.refused).total() > 5

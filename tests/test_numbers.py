@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
-from list_numbers import BEGIN, END, Number, constants, filled, problems, records, tables
+from list_numbers import Number, constants, filled, problems, records, tables
+from pages import marks
 
 ROOT = Path(__file__).parent.parent
+BEGIN, END = marks("numbers")
 
 RECORD = '''
 class SomeNumbers(NamedTuple):

@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import pages
+
 ROOT = Path(__file__).resolve().parents[1]
-BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 HEADER = "| name | value | what it is | set by | only speed |\n|---|---|---|---|---|\n"
 SPEED = "(speed) "
 
@@ -131,11 +132,7 @@ def tables(source: Path) -> str:
 
 def filled(page: str, text: str) -> str:
     """The page with the tables between its marks."""
-    before, mark, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (mark and end):
-        raise ValueError(f"The page needs the lines {BEGIN} and {END}.")
-    return f"{before}{BEGIN}\n{text}{END}{after}"
+    return pages.filled(page, "numbers", text)
 
 
 def problems(root: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """Peak memory of fits beyond their data, in bytes a row: how much more a table twice as long takes.
 
     python tools/memory_per_row.py            # print the table
-    python tools/memory_per_row.py --write    # write it into docs/reliability_memory.md
+    python tools/memory_per_row.py --write    # write it into docs/reliability.md
 
 Every fit is made on two tables of the same kind, one of them longer. What numpy and Python allocate is counted by
 tracemalloc; the difference of the two peaks, over that of the rows, leaves out whatever does not grow with them.
@@ -18,20 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import kfree
+from pages import filled
 
-PAGE = Path(__file__).parent.parent / "docs" / "reliability_memory.md"
-TEXT = """# Memory of a fit
-
-Peak memory beyond the table itself, in bytes a row: written by `python tools/memory_per_row.py --write`. Two tables
-that differ only in their length are fitted, and the difference of the peaks is divided by that of the rows.
-
-{table}
-
-No estimator keeps anything of the size rows x clusters, but for what is its result: the topic shares of documents, the
-features of rows. Rows are looked at in blocks; a block of costs takes up to 16 384 x clusters x 8 bytes for each
-thread, whatever the length of the table, and so do samples and centres. These do not grow with the rows and are not in
-the table.
-"""
+PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
 
 
 class Case(NamedTuple):
@@ -41,7 +30,6 @@ class Case(NamedTuple):
     estimator: Any
     table: Callable[[int], Any]
     sizes: tuple[int, int]
-    bound: str
     groups: int = 0
 
 
@@ -83,27 +71,21 @@ def features(p: int, k: int) -> Callable[[int], Any]:
 DP, VDP = kfree.DPMeans, kfree.VariationalDPMixture
 LONG, SHORT = (400_000, 1_000_000), (10_000, 30_000)
 CASES = [
-    Case("DPMeans(lam)", DP(100.0), clouds(10, 20), LONG, "a few numbers"),
-    Case("DPMeans(lam), float32", DP(100.0), clouds(10, 20, dtype=np.float32), LONG, "a few numbers"),
-    Case("DPMeans(), lam chosen", DP(), clouds(10, 20), LONG, "a few numbers"),
-    Case('DPMeans(algorithm="serial")', DP(100.0, algorithm="serial"), clouds(10, 20), LONG, "a few numbers"),
-    Case('DPMeans(algorithm="collapsed")', DP(100.0, algorithm="collapsed"), clouds(10, 20), LONG, "a few numbers"),
-    Case('DPMeans(search="full")', DP(3000.0, search="full"), clouds(10, 20), LONG, "a few numbers, a copy of copies"),
-    Case("DPMeans, kl, sparse", DP(5.0, divergence="kl", smoothing=0.1), counts(500, 10, 30), SHORT, "a few numbers"),
-    Case("HDPMeans", kfree.HDPMeans(60.0, 600.0), clouds(10, 20), LONG, "a few numbers", 20),
-    Case("HDPMeans(), chosen", kfree.HDPMeans(), clouds(10, 20), SHORT, "a few numbers, a copy", 20),
-    Case("HDPTopics", kfree.HDPTopics(n_topics_init=40), counts(1000, 10, 60), (2000, 6000), "4 x 3 G and cells"),
-    Case("BPMeans(lam)", kfree.BPMeans(3000.0, n_init=1), features(20, 4), SHORT, "a copy, rows x features"),
-    Case("KFeatures", kfree.KFeatures(4, n_init=2), features(20, 4), SHORT, "a copy, rows x features"),
-    Case(
-        "StepwiseKFeatures",
-        kfree.StepwiseKFeatures(3000.0, n_init=1),
-        features(20, 4),
-        SHORT,
-        "a copy, rows x features",
-    ),
-    Case('VariationalDPMixture("tree")', VDP(accelerate="tree"), clouds(10, 20), LONG, "a copy, a few numbers"),
-    Case("VariationalDPMixture, rows", VDP(accelerate=None), clouds(10, 8), SHORT, "two copies, a few numbers"),
+    Case("DPMeans(lam)", DP(100.0), clouds(10, 20), LONG),
+    Case("DPMeans(lam), float32", DP(100.0), clouds(10, 20, dtype=np.float32), LONG),
+    Case("DPMeans(), lam chosen", DP(), clouds(10, 20), LONG),
+    Case('DPMeans(algorithm="serial")', DP(100.0, algorithm="serial"), clouds(10, 20), LONG),
+    Case('DPMeans(algorithm="collapsed")', DP(100.0, algorithm="collapsed"), clouds(10, 20), LONG),
+    Case('DPMeans(search="full")', DP(3000.0, search="full"), clouds(10, 20), LONG),
+    Case("DPMeans, kl, sparse", DP(5.0, divergence="kl", smoothing=0.1), counts(500, 10, 30), SHORT),
+    Case("HDPMeans", kfree.HDPMeans(60.0, 600.0), clouds(10, 20), LONG, 20),
+    Case("HDPMeans(), chosen", kfree.HDPMeans(), clouds(10, 20), SHORT, 20),
+    Case("HDPTopics", kfree.HDPTopics(n_topics_init=40), counts(1000, 10, 60), (2000, 6000)),
+    Case("BPMeans(lam)", kfree.BPMeans(3000.0, n_init=1), features(20, 4), SHORT),
+    Case("KFeatures", kfree.KFeatures(4, n_init=2), features(20, 4), SHORT),
+    Case("StepwiseKFeatures", kfree.StepwiseKFeatures(3000.0, n_init=1), features(20, 4), SHORT),
+    Case('VariationalDPMixture("tree")', VDP(accelerate="tree"), clouds(10, 20), LONG),
+    Case("VariationalDPMixture, rows", VDP(accelerate=None), clouds(10, 8), SHORT),
 ]
 
 
@@ -150,7 +132,7 @@ def main() -> None:
             lines.append(line(case))
             print(lines[-1], flush=True)
     if options.write:
-        PAGE.write_text(TEXT.format(table="\n".join(lines)))
+        PAGE.write_text(filled(PAGE.read_text(), "memory", "\n".join(lines) + "\n"))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from pathlib import Path
 from fuzz import campaign
 from fuzz.check import check
 from fuzz.subjects import SUBJECTS, draw_case
+from pages import filled
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-BEGIN, END = "<!-- fuzz: begin -->", "<!-- fuzz: end -->"
 
 
 def table(tally: campaign.Tally, seed: int, seconds: float) -> str:
@@ -30,14 +30,6 @@ def table(tally: campaign.Tally, seed: int, seconds: float) -> str:
             late = f"{tally.late.get(name, 0.0):.2f}"
             text += f"| {name} | {fitted + refused} | {fitted} | {refused} | {tally.bad[name]} | {late} |\n"
     return text
-
-
-def write(text: str) -> None:
-    """Put the counts between the marks of the page."""
-    page = PAGE.read_text()
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n{text}{END}{after}")
 
 
 def replay(subject: str, seed: int, index: int) -> int:
@@ -76,7 +68,7 @@ def main() -> int:
     text = table(tally, seed, asked.seconds)
     print(text)
     if asked.write:
-        write(text)
+        PAGE.write_text(filled(PAGE.read_text(), "fuzz", text))
     return int(bool(tally.found))
 
 
