@@ -61,6 +61,7 @@ def main() -> int:
     if asked.work is not None:
         campaign.work(seed, asked.work, asked.jobs, asked.only)
     print(f"seed {seed}", flush=True)
+    campaign.warm_up(asked.only)
     tally = campaign.run(seed, asked.seconds, asked.jobs, asked.only)
     if asked.keep:
         for found in {(some.subject, some.law): some for some in reversed(tally.found)}.values():

@@ -81,6 +81,13 @@ def _line(name: str, seed: list[int], status: str, faults: list[Fault], late: fl
     return {"subject": name, "seed": seed, "status": status, "faults": faults, "late": late}
 
 
+def warm_up(only: list[str]) -> None:
+    """Have the kernels compiled and kept, so that clocks measure fits."""
+    for name in only or list(SUBJECTS):
+        for index in range(40):
+            check(draw_case(name, [0, index]))
+
+
 def run(seed: int, seconds: float, jobs: int, only: list[str], tell: Any = print) -> Tally:
     """Try inputs for some time."""
     tally, lines, end = Tally.empty(), queue.Queue(), time.monotonic() + seconds

@@ -8,7 +8,7 @@ from fuzz import laws
 from fuzz.case import Case
 from fuzz.relations import RELATIONS, is_comparable
 from fuzz.subjects import SUBJECTS
-from fuzz.watched import Fault, Refused, fit, watched
+from fuzz.watched import Fault, Inconclusive, Refused, fit, watched
 
 #: A fit may return so many seconds after ``max_time``.
 LATE = 1.0
@@ -36,6 +36,8 @@ def check(case: Case) -> Verdict:
         try:
             with watched(faults, name):
                 faults += law(case, model)
+        except Inconclusive:
+            pass
         except Refused as refusal:
             faults.append(Fault(f"{name} refuses the rows of the fit", str(refusal.__cause__)[:200]))
     return Verdict("fitted", faults, seconds)
@@ -55,7 +57,10 @@ def _in_time(case: Case, seconds: float) -> list[Fault]:
     most = case.params.get("max_time")
     if most is None or seconds <= most + LATE:
         return []
-    again = time.perf_counter()  # the first time may have compiled something, or another process was in the way
-    fit(case)
-    late = min(seconds, time.perf_counter() - again) - most
+    tries = [seconds]
+    while min(tries) > most + LATE and len(tries) < 3:  # the first may have compiled something, or had to wait
+        again = time.perf_counter()
+        fit(case)
+        tries.append(time.perf_counter() - again)
+    late = min(tries) - most
     return [Fault("returns late", f"{late:.1f} s after max_time={most}")] if late > LATE else []

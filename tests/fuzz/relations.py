@@ -1,6 +1,7 @@
 """Second fits that must give what the first gave."""
 
 import re
+import time
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,12 @@ import numpy as np
 from fuzz.case import Case
 from fuzz.subjects import SUBJECTS, is_tied
 from fuzz.tables import LAYOUTS
-from fuzz.watched import Fault, Refused, doubt, fit, watched, weight_of
+from fuzz.watched import Fault, Inconclusive, Refused, doubt, fit, watched, weight_of
 
 
 def again(case: Case, model: Any) -> list[Fault]:
     """The same input twice: the same bits."""
-    return _differences(case, model, fit(case), exact=True)
+    return _differences(case, model, _second_fit(case), exact=True)
 
 
 def layout(case: Case, model: Any) -> list[Fault]:
@@ -25,7 +26,7 @@ def layout(case: Case, model: Any) -> list[Fault]:
     other = names[np.random.default_rng(case.seed).integers(len(names))]
     try:
         with watched([], "layout"):
-            second = fit(case._replace(layout=other))
+            second = _second_fit(case._replace(layout=other))
     except Refused:  # sparse rows that an estimator does not take
         return []
     found = _differences(case, model, second, exact=_sparse(other) == _sparse(case.layout))
@@ -37,7 +38,7 @@ def order(case: Case, model: Any) -> list[Fault]:
     if not _free_of_order(case) or not (case.ordinary or is_tied(case)):
         return []
     mixed = np.random.default_rng(case.seed).permutation(len(case.values))
-    return _differences(case, model, fit(case.rows(mixed)), rows=mixed)
+    return _differences(case, model, _second_fit(case.rows(mixed)), rows=mixed)
 
 
 def repeat(case: Case, model: Any) -> list[Fault]:
@@ -46,7 +47,7 @@ def repeat(case: Case, model: Any) -> list[Fault]:
     if not _free_of_order(case) or not case.ordinary or (weight != np.floor(weight)).any() or weight.sum() > 2000:
         return []
     copies = np.repeat(np.arange(len(weight)), weight.astype(int))
-    return _differences(case, model, fit(case.rows(copies)._replace(weight=None)), rows=copies)
+    return _differences(case, model, _second_fit(case.rows(copies)._replace(weight=None)), rows=copies)
 
 
 def zero_weights(case: Case, model: Any) -> list[Fault]:
@@ -54,7 +55,7 @@ def zero_weights(case: Case, model: Any) -> list[Fault]:
     kept = np.flatnonzero(weight_of(case) > 0)
     if kept.size == len(case.values) or not _free_of_order(case) or not case.ordinary:
         return []
-    return _differences(case, model, fit(case.rows(kept)), rows=kept)
+    return _differences(case, model, _second_fit(case.rows(kept)), rows=kept)
 
 
 RELATIONS = {"again": again, "layout": layout, "order": order, "repeat": repeat, "zero weights": zero_weights}
@@ -64,6 +65,14 @@ def is_comparable(case: Case, seconds: float) -> bool:
     """Whether nothing but the input decided what was found in so many seconds: the clock did not."""
     most = case.params.get("max_time")
     return most is None or seconds < 0.5 * most
+
+
+def _second_fit(case: Case) -> Any:
+    began = time.perf_counter()
+    model = fit(case)
+    if not is_comparable(case, time.perf_counter() - began):
+        raise Inconclusive
+    return model
 
 
 def _sparse(name: str) -> bool:

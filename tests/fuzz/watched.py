@@ -32,6 +32,10 @@ class Refused(Exception):
     """The door said no, in proper words; the cause is what it said."""
 
 
+class Inconclusive(Exception):
+    """The clock had a say in a fit that was to be compared."""
+
+
 @contextmanager
 def watched(faults: list[Fault], where: str) -> Iterator[None]:
     """Turn whatever is raised into a fault, but for a refusal in proper words; and hangs into errors."""
@@ -42,7 +46,7 @@ def watched(faults: list[Fault], where: str) -> Iterator[None]:
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", RuntimeWarning)
             yield
-    except Refused:
+    except (Refused, Inconclusive):
         raise
     except Exception as error:
         if is_refusal(error):
