@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from kfree.families import Separable
+
 _EPS = {"float32": 2.0**-22, "float64": 2.0**-50}
 
 
@@ -37,7 +39,7 @@ def _divergence_sums(case, model, weight):
     eps = _eps(model.cluster_centers_)
     with np.errstate(all="ignore"):
         D = _by_row(family, X, mean)
-        doubt = np.abs(_by_row(family, X, mean * (1 + eps)) - _by_row(family, X, mean * (1 - eps)))
+        doubt = _felt(family, X, mean, eps * (np.abs(X).max(axis=0) if family.translates else np.abs(mean)))
         far = np.repeat(family.centre(weight @ X / weight.sum() * np.ones((1, 1)), np.ones(1)), len(X), axis=0)
         doubt += _EPS["float64"] * (D + _by_row(family, X, far))
         if not family.translates:
@@ -45,6 +47,18 @@ def _divergence_sums(case, model, weight):
         elif sp.issparse(case.X):  # which are not centred
             doubt += _EPS["float64"] * (X**2).sum(axis=1)
         return float(weight @ D), float(weight @ doubt)
+
+
+def _felt(family, X, mean, step):
+    """By how much divergences change if centres move by a step: column by column where columns depend on each other."""
+    if isinstance(family, Separable):
+        return np.abs(_by_row(family, X, mean + step) - _by_row(family, X, mean - step))
+    D, felt = _by_row(family, X, mean), np.zeros(len(X))
+    for j in range(X.shape[1]):
+        moved = mean.copy()
+        moved[:, j] += step[j]
+        felt += np.abs(_by_row(family, X, moved) - D)
+    return felt
 
 
 def _statistics(family, X):
