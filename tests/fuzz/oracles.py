@@ -23,6 +23,13 @@ def objective(case, model, weight):
     return None if found is None else found(case, model, weight)
 
 
+def rounding(case, model, weight):
+    """What rounding of the published centres may make of an objective; 0 where there are none."""
+    if not hasattr(model, "cluster_centers_"):
+        return 0.0
+    return 8 * _divergence_sums(case, model, _weights(case, model, weight))[1]
+
+
 def _eps(values):
     return _EPS.get(str(values.dtype), _EPS["float64"])
 
