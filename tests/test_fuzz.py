@@ -1,4 +1,4 @@
-"""Hostile inputs: every case the fuzz ever found, and that it finds what is broken."""
+"""Hostile inputs: a short run of the fuzz, every case it ever found, and that it finds what is broken."""
 
 import inspect
 import os
@@ -17,12 +17,22 @@ from fuzz.check import check
 from fuzz.shrink import shrink
 from fuzz.subjects import SUBJECTS, draw_case
 
+#: Inputs of the short run; of those that are not named fewer.
+INPUTS = {"DPMeans": 400, "HDPMeans": 150, "VariationalDPMixture": 250, "KFeatures": 80}
 CASES = sorted(campaign.CASES.glob("*.json"))
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_what_was_once_broken_stays_mended(path):
     assert check(Case.from_json(path.read_text())).faults == []
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_short_run_breaks_no_law(name):
+    campaign.warm_up([name])  # a clean machine has to compile first
+    for index in range(INPUTS.get(name, 40)):
+        faults = check(draw_case(name, [19, index])).faults
+        assert faults == [], f"python -m fuzz --replay {name} 19 {index}"
 
 
 def test_every_public_estimator_and_function_is_tried():

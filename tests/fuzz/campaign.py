@@ -84,7 +84,7 @@ def _line(name: str, seed: list[int], status: str, faults: list[Fault], late: fl
 def warm_up(only: list[str]) -> None:
     """Have the kernels compiled and kept, so that clocks measure fits."""
     for name in only or list(SUBJECTS):
-        for index in range(40):
+        for index in range(20):
             check(draw_case(name, [0, index]))
 
 

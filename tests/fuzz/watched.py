@@ -15,7 +15,7 @@ from fuzz.case import Case
 from fuzz.subjects import SUBJECTS
 
 #: Seconds after which a fit is taken to hang.
-HANGS = 60
+HANGS = 120
 #: Divergences in the squared units of the rows.
 _IN_SQUARES = ("sqeuclidean", "mahalanobis")
 _HOMES = (str(Path(kfree.__file__).parent), "sklearn/utils", "sklearn/base")

@@ -14,6 +14,8 @@ _BLOCK = 16_384
 _FEW = 64
 # Entries of X beyond this have squares, or sums of such, that overflow.
 LARGEST = 1e150
+# Rows that differ by less have units with fewer digits than others.
+SMALLEST = 1e-305
 # Coordinates (in units of the data's spread) beyond which all components are equally far: squares over the least
 # variance of a component stay finite.
 _BEYOND = 1e100
@@ -70,7 +72,11 @@ def standardise(X: Any, n: Array) -> tuple[Array, Units, float]:
         units = Units(coarse.shift, 1.0)
         return units.rows(X), units, 0.0
     finer = float(np.exp2(np.round(np.log2(spread) / 2)))
-    finer = max(finer, float(np.finfo(float).smallest_subnormal) / coarse.scale)  # the unit must be a number
+    if coarse.scale * finer < SMALLEST:
+        raise ValueError(
+            f"The rows of X differ by about {coarse.scale * finer:.0e}, weights included, and numbers below "
+            f"{SMALLEST:g} have too few digits. Divide X by its largest entry; the mixture depends on no units."
+        )
     if finer != 1.0:
         for _ in in_order(lambda block: np.divide(rows[block], finer, out=rows[block]), blocks(X.shape[0])):
             pass
