@@ -333,7 +333,7 @@ def _of_path(path: StepwisePath, K: int, lam: float) -> FoundFeatures:
 
 def _check_evenness(weight: Array) -> None:
     """Weights of which the smallest is not lost beside all of them."""
-    if weight.size and weight.sum() > FEATURES.most_uneven * weight.min():
+    if weight.size and weight.sum() / FEATURES.most_uneven > weight.min():
         raise ValueError(
             f"sample_weight adds up to {weight.sum():g}, and its smallest positive entry is {weight.min():g}. Features "
             f"are exact up to a ratio of {FEATURES.most_uneven:g}: raise weights below "

@@ -26,6 +26,9 @@ _TOKENS, _ALL_TOKENS = 1e15, 1e18
 _LARGEST_LAM = 1e250
 # Weights of documents that are not 0, and smoothing: single precision holds their products with tokens.
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-15, 1e15
+# Pseudo-tokens of a topic for each token and word: costs of words are differences of numbers of their size, and must be
+# known to 1e-9.
+_MOST_SMOOTHING = 1e4
 
 
 def check_counts(X: Any) -> sp.csr_matrix:
@@ -178,6 +181,12 @@ class Penalties(NamedTuple):
         if isinstance(top, str):
             top = TOPICS.global_price * np.sqrt(seen + documents.total)
         eta = TOPICS.smoothing * documents.p if isinstance(smoothing, str) else smoothing
+        tokens = seen + documents.total
+        if not isinstance(smoothing, str) and eta > _MOST_SMOOTHING * (tokens + documents.p):
+            raise ValueError(
+                f"smoothing={eta:g} is more than {_MOST_SMOOTHING:g} times the {tokens:g} tokens and {documents.p} "
+                "words of the documents: beside so many pseudo-tokens topics could not be told apart. Pass less."
+            )
         return cls(float(model.mix), local, float(top), float(eta))
 
 
