@@ -137,8 +137,9 @@ def best_mixture(setting: Setting, swept: ExpectedSums) -> tuple[Mixture, Array]
         order = np.zeros(1, np.intp)
     mass, first, second, about = swept.sums
     sums = Moments(mass[order], first[order], None if second is None else second[order], about[order])
-    lost = float(swept.sums.mass.sum() - sums.mass.sum())
-    sticks = setting.weights.posterior(np.append(sums.mass, swept.tail + max(lost, 0.0)))
+    # the sum of what is left out: a difference of sums would be rounding, which a small concentration feels
+    lost = float(np.delete(mass, order).sum())
+    sticks = setting.weights.posterior(np.append(sums.mass, swept.tail + lost))
     return Mixture(setting.posterior(sums), sticks), order
 
 
