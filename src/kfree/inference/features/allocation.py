@@ -63,15 +63,16 @@ def solve(table: FeatureTable, Z: Array, sums: tuple[Array, Array] | None = None
     """Least squares by Cholesky from the left; a column in the span of those before it is dropped (keep-first)."""
     if not Z.shape[1] and not table.intercept:
         return SolvedMeans(Means(np.zeros((0, table.p)), np.zeros(table.p)), np.zeros(0, bool), table.total)
+    if table.uneven:  # sums do not say what light rows do
+        return _solve_by_rotations(table, Z, _independent_columns(table, Z))
     S, T = table.sums(Z) if sums is None else sums
     keep, A, dropped = np.zeros(S.shape[0], bool), np.empty_like(T), np.zeros(S.shape[0], bool)
     doubt, gain = kernels().solve_means(S, T, dropped, keep, A)
     if doubt >= 0:  # float64 cannot tell; whole numbers can
-        z = bordered(table, Z)
-        dropped = ~independent(np.rint(z.T @ z).astype(np.int64))
+        dropped = ~_independent_columns(table, Z)
         doubt, gain = kernels().solve_means(S, T, dropped, keep, A)
         if doubt >= 0:
-            return _solve_by_rotations(table, Z, z, ~dropped)
+            return _solve_by_rotations(table, Z, ~dropped)
     return _solved(table, A, keep, max(table.total - gain, 0.0))
 
 
@@ -81,9 +82,9 @@ def _solved(table: FeatureTable, A: Array, keep: Array, inertia: float) -> Solve
     return SolvedMeans(Means(A, np.zeros(table.p)), keep, inertia)
 
 
-def _solve_by_rotations(table: FeatureTable, Z: Array, z: Array, keep: Array) -> SolvedMeans:
+def _solve_by_rotations(table: FeatureTable, Z: Array, keep: Array) -> SolvedMeans:
     """The same without the sums, in which columns are lost that only light rows tell apart."""
-    rotated = rotate(z[:, keep], table.weight)
+    rotated = rotate(bordered(table, Z)[:, keep], table.weight)
     A = np.zeros((keep.size, table.p))
     A[keep] = rotated.solve(table.combine(np.sqrt(table.weight)[:, None] * rotated.basis))
     found = _solved(table, A, keep, np.inf)
@@ -94,6 +95,11 @@ def bordered(table: FeatureTable, Z: Array) -> Array:
     """The columns in float64, with the intercept's in front."""
     z = Z.astype(np.float64)
     return np.concatenate([np.ones((table.n, 1)), z], axis=1) if table.intercept else z
+
+
+def _independent_columns(table: FeatureTable, Z: Array) -> Array:
+    z = bordered(table, Z)
+    return independent(np.rint(z.T @ z).astype(np.int64))
 
 
 def independent(S: Array) -> Array:
