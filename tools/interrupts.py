@@ -24,8 +24,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-#: Seconds that a child has for its exit, and for one fit.
-EXIT, HANG = 20.0, 60.0
+#: Seconds that a child has for its exit, for one fit, and to compile what it needs.
+EXIT, HANG, COMPILE = 20.0, 60.0, 900.0
 #: Fits of one child.
 FITS_EACH = 25
 
@@ -47,24 +47,25 @@ class Signals:
                 os.write(answers, b".")
             os._exit(0)
         os.close(orders)
-        self.came, self.inside = 0, False
+        self.came, self.inside, self.raised = 0, False, False
         signal.signal(signal.SIGINT, self._interrupt)
 
     def _interrupt(self, number: int, frame: Any) -> None:
         self.came += 1
         if self.inside:
+            self.raised = True
             self.frame = traceback.extract_stack(frame)
             raise KeyboardInterrupt
 
     def during(self, work: Callable[[], Any], seconds: float) -> str:
         """What comes of some work that is interrupted after some seconds: "late" if the signal came after it."""
-        self.came = 0
+        self.came, self.raised = 0, False
         os.write(self.orders, struct.pack("d", seconds))
         try:
             self.inside = True
             work()
             self.inside = False
-            outcome = "raised" if self.came else "late"
+            outcome = "raised" if self.raised else "late"
         except KeyboardInterrupt:
             self.inside = False
             outcome = "KeyboardInterrupt"
@@ -225,7 +226,7 @@ def one_fit(signals: Signals, name: str, fit: Fit, seconds: float, share: float,
         return "KeyboardInterrupt after the fit"
     assert warned or outcome == "late", "the signal was lost at\n" + "".join(traceback.format_list(signals.frame[-30:]))
     fit.check(model, fit)
-    return "model, with a warning" if warned else "model, the signal came late"
+    return "model, with a warning" if warned else "model, the signal came before or after the fit"
 
 
 def child(seed: int, fits: int, only: str) -> None:
@@ -260,7 +261,7 @@ def run_child(seed: int, fits: int, only: str, fresh: bool, at_exit: bool) -> li
         command = [sys.executable, __file__, "--child", "--seed", str(seed), "--fits", str(fits), "--only", only]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=os.environ | place)
         told, leaves = list[str](), False
-        watch = threading.Timer(HANG * fits, process.kill)
+        watch = threading.Timer(HANG * fits + (COMPILE if fresh else 0.0), process.kill)
         watch.start()
         assert process.stdout is not None
         for line in process.stdout:

@@ -69,23 +69,26 @@ def features(p: int, k: int) -> Callable[[int], Any]:
 
 
 DP, VDP = kfree.DPMeans, kfree.VariationalDPMixture
-LONG, SHORT = (400_000, 1_000_000), (10_000, 30_000)
+LONG, MIDDLE, SHORT = (400_000, 1_000_000), (100_000, 300_000), (3000, 9000)
 CASES = [
     Case("DPMeans(lam)", DP(100.0), clouds(10, 20), LONG),
     Case("DPMeans(lam), float32", DP(100.0), clouds(10, 20, dtype=np.float32), LONG),
     Case("DPMeans(), lam chosen", DP(), clouds(10, 20), LONG),
+    Case('DPMeans(algorithm="delayed")', DP(100.0, algorithm="delayed"), clouds(10, 20), LONG),
     Case('DPMeans(algorithm="serial")', DP(100.0, algorithm="serial"), clouds(10, 20), LONG),
     Case('DPMeans(algorithm="collapsed")', DP(100.0, algorithm="collapsed"), clouds(10, 20), LONG),
-    Case('DPMeans(search="full")', DP(3000.0, search="full"), clouds(10, 20), LONG),
-    Case("DPMeans, kl, sparse", DP(5.0, divergence="kl", smoothing=0.1), counts(500, 10, 30), SHORT),
-    Case("HDPMeans", kfree.HDPMeans(60.0, 600.0), clouds(10, 20), LONG, 20),
-    Case("HDPMeans(), chosen", kfree.HDPMeans(), clouds(10, 20), SHORT, 20),
-    Case("HDPTopics", kfree.HDPTopics(n_topics_init=40), counts(1000, 10, 60), (2000, 6000)),
+    Case('DPMeans(search="full")', DP(3000.0, search="full"), clouds(10, 20), MIDDLE),
+    Case("DPMeans, kl, sparse", DP(5.0, divergence="kl", smoothing=0.1), counts(500, 10, 30), (20_000, 60_000)),
+    Case("HDPMeans", kfree.HDPMeans(20.0, 200.0), clouds(10, 20), MIDDLE, 20),
+    Case("HDPMeans(), chosen", kfree.HDPMeans(), clouds(10, 20), MIDDLE, 20),
+    Case("HDPTopics, from 40 topics", kfree.HDPTopics(n_topics_init=40), counts(1000, 10, 60), SHORT),
+    Case("HDPTopics, from 80 topics", kfree.HDPTopics(n_topics_init=80), counts(1000, 10, 60), SHORT),
     Case("BPMeans(lam)", kfree.BPMeans(3000.0, n_init=1), features(20, 4), SHORT),
-    Case("KFeatures", kfree.KFeatures(4, n_init=2), features(20, 4), SHORT),
+    Case("KFeatures", kfree.KFeatures(4, n_init=1), features(20, 4), SHORT),
     Case("StepwiseKFeatures", kfree.StepwiseKFeatures(3000.0, n_init=1), features(20, 4), SHORT),
     Case('VariationalDPMixture("tree")', VDP(accelerate="tree"), clouds(10, 20), LONG),
-    Case("VariationalDPMixture, rows", VDP(accelerate=None), clouds(10, 8), SHORT),
+    Case('VariationalDPMixture("kdtree")', VDP(accelerate="kdtree"), clouds(10, 8), (20_000, 60_000)),
+    Case("VariationalDPMixture, rows", VDP(accelerate=None), clouds(10, 8), (20_000, 60_000)),
 ]
 
 
@@ -123,12 +126,12 @@ def main() -> None:
     """Measure, and print or write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--only", default="", help="fits whose name begins with this")
+    parser.add_argument("--only", default="", help="fits whose names begin with this, or one of these (a,b)")
     options = parser.parse_args()
     lines = ["| fit | rows x columns | found | data, bytes a row | beyond it, bytes a row |", "|---|---|---|---|---|"]
     print("\n".join(lines))
     for case in CASES:
-        if case.name.startswith(options.only):
+        if case.name.startswith(tuple(options.only.split(","))):
             lines.append(line(case))
             print(lines[-1], flush=True)
     if options.write:
