@@ -25,3 +25,17 @@ def test_large_counts_of_trials_are_far_but_not_excluded():
     model = DPMeans(1e9, divergence=Binomial(1e9)).fit(X)
     assert model.n_clusters_ == 1
     assert_allclose(model.transform(X)[:, 0], Binomial(1e9).divergence(X, X.mean(axis=0)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_entries_that_a_mean_cannot_tell_from_the_upper_end_are_refused(sparse):
+    rng = np.random.default_rng(0)
+    X = 1 - 10.0 ** rng.uniform(-16, 0, (50, 2))
+    with pytest.raises(ValueError, match=r"largest entry of X below it is only .* Set entries above 0\.99999"):
+        DPMeans(1.0, divergence="bernoulli").fit(sp.csr_matrix(X) if sparse else X)
+    X[X > 1 - 1e-11] = 1.0
+    model = DPMeans(1.0, divergence="bernoulli").fit(sp.csr_matrix(X) if sparse else X)
+    assert np.isfinite(model.objective_)
+    X = np.array([[1.0], [1.0], [1 - 1e-9], [0.5]])
+    with pytest.raises(ValueError, match="largest entry of smoothing_mean"):
+        DPMeans(1.0, divergence="bernoulli", smoothing=0.1, smoothing_mean=[1 - 2e-12]).fit(X)

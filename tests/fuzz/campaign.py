@@ -97,7 +97,6 @@ def run(seed: int, seconds: float, jobs: int, only: list[str], tell: Any = print
     ]
     for thread in threads:
         thread.start()
-    seen: set[tuple[str, str]] = set()
     while any(thread.is_alive() for thread in threads) or not lines.empty():
         try:
             line = lines.get(timeout=0.5)
@@ -105,9 +104,7 @@ def run(seed: int, seconds: float, jobs: int, only: list[str], tell: Any = print
             continue
         tally.add(line)
         for law, detail in line["faults"]:
-            if (line["subject"], law) not in seen:
-                seen.add((line["subject"], law))
-                tell(f"{line['subject']} {line['seed']}: {law}: {detail}")
+            tell(f"{line['subject']} {line['seed']}: {law}: {detail}")
     return tally
 
 

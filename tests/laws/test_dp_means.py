@@ -235,3 +235,27 @@ def test_weights_equal_repetition_and_removal_in_a_full_search(name, algorithm):
             repeated = DPMeans(lam, search="full", **settings).fit(np.repeat(X, weight, axis=0))
             assert_array_equal(np.repeat(weighted.labels_, weight), repeated.labels_)
             assert_allclose(weighted.objective_, repeated.objective_)
+
+
+@pytest.mark.parametrize("settings", [{"smoothing": 0.5}, {"divergence": "cosine"}, {}])
+def test_radii_do_not_depend_on_the_order_of_rows_that_are_equally_far(settings):
+    rng = np.random.default_rng(0)
+    X = (rng.random((100, 8)) < 0.5).astype(float)
+    X[:, 0] = 1.0  # no row of zeros
+    for k in (3, 10, 40, 100):
+        expected = lam_for_k(X, k, **settings)
+        for _ in range(5):
+            assert_allclose(lam_for_k(rng.permutation(X), k, **settings), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["kl", "itakura_saito"])
+def test_rows_that_differ_in_their_last_digits_are_labelled_as_predict_labels_them(name):
+    rng = np.random.default_rng(3)
+    for size in (1e-12, 1e-13, 1e-14):
+        X = 1 + size * rng.normal(size=(60, 8))
+        X = X / X.sum(axis=1, keepdims=True) if name == "kl" else X
+        model = DPMeans(size**2 / 4, divergence=name, algorithm="serial", order="index", tol=0).fit(X)
+        assert model.n_clusters_ > 3
+        assert_array_equal(model.predict(X), model.labels_)
+        nearest = model._model.geometry.divergence(X[:, None], model.cluster_centers_[None]).argmin(axis=1)
+        assert_array_equal(nearest, model.labels_)

@@ -72,7 +72,7 @@ class Affine:
 
     coef: Array  # (K, p) natural parameters, less those of the anchor
     offset: Array  # (K,) psi, less that of the anchor
-    size: float  # magnitude of the numbers the offsets are differences of: what their rounding scales with
+    size: float  # magnitude of the numbers that costs are differences of: what their rounding scales with
 
     @cached_property
     def reach(self) -> Array:
@@ -183,6 +183,11 @@ class Family(ABC):
     def psi_at(self, mean: Array, theta: Array) -> Array:
         """psi of the natural parameters of means, (K,); for families where the means give it more easily."""
         return self.psi(theta)
+
+    def magnitude(self, mean: Array, theta: Array, psi: Array) -> Array:
+        """Size (K,) of the numbers that costs of rows near these means are differences of: what their rounding scales
+        with. psi alone may be 0 where these are not."""
+        return np.abs(psi) + (np.abs(mean) * np.abs(theta)).sum(axis=-1)
 
     def divergence(self, stats: Array, mean: Array) -> Array:
         """D(stats, mean), broadcasting over leading axes; the decisive formula, in float64."""

@@ -93,6 +93,10 @@ class KL(_Logarithmic):
         """Log of the sum: 0 but for rounding."""
         return np.log(mean.sum(axis=-1))
 
+    def magnitude(self, mean: Array, theta: Array, psi: Array) -> Array:
+        """Entropies, and the sum that psi is the logarithm of."""
+        return super().magnitude(mean, theta, psi) + mean.sum(axis=-1)
+
     def natural(self, mean: Array) -> Array:
         """Logarithm of the mean."""
         return _log(mean)

@@ -47,7 +47,14 @@ class Geometry:
         anchor, psi_anchor = self._origin
         theta = self.family.natural(mean)
         psi = self.family.psi_at(mean, theta)
-        return Affine(theta - anchor, psi - psi_anchor, float(np.abs(psi).max(initial=0.0) + np.abs(psi_anchor).max()))
+        return Affine(theta - anchor, psi - psi_anchor, self._magnitude(mean, theta, psi))
+
+    def _magnitude(self, mean: Array, theta: Array, psi: Array) -> float:
+        """Size of the numbers that costs are differences of."""
+        if self.family.translates:  # psi is half the square of the mean, and the anchor is next to 0
+            return float(np.abs(psi).max(initial=0.0) + np.abs(self._origin[1]).max())
+        of_anchor = self.family.magnitude(self.anchor[None], *self._origin)
+        return float(self.family.magnitude(mean, theta, psi).max(initial=0.0) + of_anchor.max())
 
     def ends(self, mean: Array) -> tuple[Affine, Affine] | None:
         """Costs of rows that centres do not exclude, and a product that is positive for rows they do; None where the
@@ -58,7 +65,7 @@ class Geometry:
         if found is None:
             return None
         anchor, psi_anchor = self._origin
-        size = float(np.abs(found.psi).max() + np.abs(psi_anchor).max())
+        size = self._magnitude(mean, found.theta, found.psi)
         return (
             Affine(found.theta - anchor, found.psi - psi_anchor, size),
             Affine(found.coef, found.offset, float(found.offset.max(initial=0.0))),

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import norm as sparse_norm
 
 from kfree.families import KL, LARGEST, MINUS_INF, Array, Family, Geometry, Separable, Summary, make_family
-from kfree.families.base import FLOAT32
+from kfree.families.base import FLOAT32, ROUNDING
 from kfree.models.ranges import LENGTHS, check_smoothing_range, check_spread, check_weight_range, label_of
 from kfree.rows import CsrRows, DenseRows, Rows
 from kfree.rows.threads import cut
@@ -30,6 +30,7 @@ class Prepared(NamedTuple):
     shift: Array  # (p,) subtracted from every row
     unit: float  # length of a row that weighs 1 with relative weighting, 0 if lengths do not matter
     least: float  # smallest entry above 0, where that matters, else inf
+    short: float  # share of the upper end of the domain that the largest entry below it is short of it, else inf
     once: Array  # (n,) weight of one copy of each row, or (0,) for ones: an integer sample_weight is so many copies
 
     @property
@@ -312,15 +313,16 @@ def make_rows(
             weight, once = (size * weight, size * once) if weight.size else (size, size)
     check_weight_range(weight, "sample_weight" if weighting == "none" else f"weighting={weighting!r}: weights")
     least, largest = _extent(X, scale) if family.lower > -np.inf else (np.inf, 0.0)
+    short = _short_of_upper_end(X, family) if family.upper < np.inf else np.inf
     # products in single precision are twice as fast, and what they leave open is decided in double
     dtype = np.float32 if family.float32 and least >= FLOAT32[0] and largest <= FLOAT32[1] else np.float64
     if sp.issparse(X):
         rows: Rows = CsrRows(X, weight=weight, scale=scale, dtype=dtype)
-        return Prepared(rows, family, np.zeros(X.shape[1]), unit, least, once)
+        return Prepared(rows, family, np.zeros(X.shape[1]), unit, least, short, once)
     if shift is None:
         shift = _near(weighted_mean(X, weight, scale)) if family.translates else np.zeros(X.shape[1])
     rows = DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype)
-    return Prepared(rows, family, shift, unit, least, once)
+    return Prepared(rows, family, shift, unit, least, short, once)
 
 
 def _extent(X: Any, scale: Array) -> tuple[float, float]:
@@ -336,6 +338,15 @@ def _extent(X: Any, scale: Array) -> tuple[float, float]:
         least = min(least, float(values.min(where=values > 0, initial=np.inf)))
         largest = max(largest, float(values.max(where=values < np.inf, initial=0.0)))
     return least, largest
+
+
+def _short_of_upper_end(X: Any, family: Family) -> float:
+    """How much less than the upper end of the domain the largest entry is that does not count as that end, as a share."""
+    largest = 0.0
+    for _, part in _in_blocks(X):
+        values = np.asarray(part.data if sp.issparse(part) else part, dtype=np.float64)
+        largest = max(largest, float(values.max(where=values < family.upper * (1 - ROUNDING), initial=0.0)))
+    return 1 - largest / family.upper
 
 
 def _in_reach(X: Any, scale: Array) -> tuple[Any, Array]:

@@ -66,7 +66,7 @@ class Problem(NamedTuple):
         table = make_table(prepared.rows, geometry, prepared.once)
         check_reach(table, family)
         check_prior_range(table, family)
-        check_shares(table, family, prepared.least)
+        check_shares(table, family, prepared.least, prepared.short)
         return cls(table, family, prepared.shift, prepared.unit)
 
     def aim(self, wish: dict[str, Any], lam: Any, init: Any, budget: Budget) -> "Aim":

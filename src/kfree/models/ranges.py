@@ -6,7 +6,8 @@ and, where lam is chosen, with themselves; what would leave that range is refuse
 
 import numpy as np
 
-from kfree.families import FAMILIES, LARGEST, Array, Family
+from kfree.families import FAMILIES, LARGEST, Array, Family, Geometry
+from kfree.families.base import ROUNDING
 from kfree.inference.clusters.table import Table
 
 #: Weights that are not zero, their sum, and smoothing: the product of two of them is a number of full precision.
@@ -71,9 +72,10 @@ def check_spread(spread: Array, mean: Array) -> None:
         )
 
 
-def check_shares(table: Table, family: Family, least: float) -> None:
-    """Weights so unequal that a row leaves no trace in the mean of a cluster, where that would exclude the row, are an
-    error; ``least`` is the smallest entry above 0."""
+def check_shares(table: Table, family: Family, least: float, short: float) -> None:
+    """Weights so unequal, or entries so close to an end of the domain, that a row leaves no trace in the mean of a
+    cluster, where that would exclude the row, are an error; ``least`` is the smallest entry above 0, ``short`` the share
+    of the upper end by which the largest entry below it is short of it."""
     weight, geometry = table.rows.weight, table.geometry
     lightest = float(weight.min(where=weight > 0, initial=np.inf)) if weight.size else 1.0
     total = table.rows.total_weight() + geometry.eta
@@ -86,6 +88,7 @@ def check_shares(table: Table, family: Family, least: float) -> None:
             f"weight is {lightest:g} (smoothing {geometry.eta:g}) and the smallest entry {least:g}. Set what is so "
             "small to 0, or rescale."
         )
+    of_rows = lightest
     lightest = min(lightest, geometry.eta) if geometry.eta else lightest
     if family.upper < np.inf and (lightest < LEAST_SHARE * total or LEAST_SHARE * geometry.eta > 1.0):
         raise ValueError(
@@ -93,6 +96,24 @@ def check_shares(table: Table, family: Family, least: float) -> None:
             f"included (at most {1 / LEAST_SHARE:g}), which is {total:g}, but the smallest is {lightest:g}: a mean "
             "could not tell that it is there. Set it to 0."
         )
+    if family.upper < np.inf:
+        _check_upper_end(geometry, family, of_rows / total, short, total)
+
+
+def _check_upper_end(geometry: Geometry, family: Family, share: float, short: float, total: float) -> None:
+    """Entries, or a prior mean, that a mean cannot tell from the upper end of the domain are an error."""
+    upper, prior = family.upper, np.inf
+    if geometry.prior_mean is not None:
+        mean = geometry.prior_mean
+        prior = 1 - float(mean.max(where=mean < upper * (1 - ROUNDING), initial=0.0)) / upper
+    for who, mine, gap in (("X", share, short), ("smoothing_mean", geometry.eta / total, prior)):
+        if mine * gap <= 2 * ROUNDING:
+            raise ValueError(
+                f"divergence={label_of(family)} takes a mean within {ROUNDING:g} of {upper:g} for {upper:g}, but the "
+                f"largest entry of {who} below it is only {gap:g} of it short, and may have {mine:g} of the weight of "
+                f"a cluster. Set entries above {1 - 2 * ROUNDING / mine:.15g} times {upper:g} to {upper:g}, for "
+                "instance by rounding, or use divergence='sqeuclidean'."
+            )
 
 
 def check_smoothing_range(smoothing: float) -> None:

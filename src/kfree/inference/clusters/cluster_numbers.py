@@ -149,6 +149,8 @@ class ClusterNumbers(NamedTuple):
     stream_tol: float = 1e-3
     #: Passes over the novel rows of a batch. Set: by hand.
     stream_passes: int = 100
+    #: Share of its excess by which a row may lie short of the farthest one to count as equally far. Set: rounding.
+    equally_far: float = 1e-10
     #: Rows that are asked whether they exclude all others. Set: by hand.
     probes: int = 16
 

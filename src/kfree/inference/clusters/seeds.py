@@ -40,19 +40,26 @@ class _Cover:
         """v D - s of every row; a row of weight zero never counts."""
         return self.table.excess(self.cost, 0.0)
 
-    def exact_excess(self, row: int) -> float:
-        """The same for one row by the divergence's own formula, which is the one that decides at a threshold."""
-        index = np.array([row])
-        cost = exact_costs(self.table, index, np.concatenate(self.means)).min(axis=1)
-        return float(self.table.excess(cost, 0.0, index)[0])
+    def farthest(self) -> tuple[int, float]:
+        """The row of largest excess, and that excess by the divergence's own formula, which decides at a threshold.
+
+        Of rows that only rounding tells apart the one with the least hash is taken: their order is nobody's business.
+        """
+        excess, hashes = self.excess(), self.table.hashes
+        most = float(excess.max())
+        near = np.flatnonzero(excess >= (most - CLUSTERS.equally_far * abs(most) if np.isfinite(most) else most))
+        near = near[np.unique(hashes[near], return_index=True)[1]]  # one of each content, least hash first
+        cost = exact_costs(self.table, near, np.concatenate(self.means)).min(axis=1)
+        cost[self.cost[near] == 0] = 0.0
+        return int(near[0]), float(self.table.excess(cost, 0.0, near).max())
 
     def with_centre(self, row: int) -> "_Cover":
-        """Open a cluster at a row; it is then at distance zero from itself, rounding or not."""
+        """Open a cluster at a row; it and its copies are then at distance zero from it, rounding or not."""
         mean = self.table.singletons(np.array([row]))
         self.within_reach = max(self.within_reach, self._see(mean))
         self.means.append(mean)
         if not self.table.alone.size:
-            self.cost[row] = 0.0
+            self.cost[self.table.hashes == self.table.hashes[row]] = 0.0
         return self
 
 
@@ -61,8 +68,7 @@ def farthest_first(table: Table, k: int) -> tuple[Array, Array]:
     (the global one first) that cover the data within the last radius."""
     cover, radii = _Cover(table), np.empty(k)
     for r in range(k):
-        row = int(cover.excess().argmax())
-        radii[r] = cover.exact_excess(row)
+        row, radii[r] = cover.farthest()
         if r < k - 1:
             cover.with_centre(row)
     if k > 1 and cover.within_reach <= 1 < table.n and _all_exclude(table):
@@ -87,8 +93,8 @@ def covering_centres(table: Table, goal: Goal, budget: Budget) -> Array:
     """Farthest-first centres until every row is within lam of one."""
 
     def one_more(cover: _Cover) -> tuple[_Cover, bool]:
-        row = int(cover.excess().argmax())
-        if cover.exact_excess(row) <= goal.lam:
+        row, excess = cover.farthest()
+        if excess <= goal.lam:
             return cover, True
         return cover.with_centre(row), False
 
