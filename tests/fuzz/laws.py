@@ -104,14 +104,18 @@ def twin(case: Case, model: Any) -> list[Fault]:
 def asked(case: Case, model: Any) -> list[Fault]:
     """Every method, on the rows of the fit and on others: numbers, or a refusal."""
     wrong = []
+    active = weight_of(case) > 0
     for name in SUBJECTS[case.subject].asks:
-        for what, values in (("its rows", case.values[weight_of(case) > 0]), ("other rows", case.other)):
+        for what, values in (("its rows", case.values[active]), ("other rows", case.other)):
             if values is None:
                 continue
+            # with other weights than those of the fit its rows are another input
+            own = name == "score" and what == "its rows" and case.weight is not None
+            extra = {"sample_weight": case.weight[active]} if own else {}
             faults: list[Fault] = []
             try:
                 with watched(faults, f"{name} of {what}"):
-                    found = _numbers(getattr(model, name)(lay_out(values, case.dtype, case.layout)))
+                    found = _numbers(getattr(model, name)(lay_out(values, case.dtype, case.layout), **extra))
                     # infinitely far is a number: a row that a component cannot have
                     if found is None or np.isnan(found).any() or (what == "its rows" and _bad_infinity(name, found)):
                         faults.append(Fault(f"{name} of {what} is not finite", repr(found)[:200]))

@@ -27,7 +27,21 @@ def rounding(case, model, weight):
     """What rounding of the published centres may make of an objective; 0 where there are none."""
     if not hasattr(model, "cluster_centers_"):
         return 0.0
-    return 8 * _divergence_sums(case, model, _weights(case, model, weight))[1]
+    return 8 * (_divergence_sums(case, model, _weights(case, model, weight))[1] + _felt_by_prior(case, model, weight))
+
+
+def _felt_by_prior(case, model, weight):
+    """What rounding of the published centres may make of what they cost beside the prior."""
+    eta, family, given = case.params.get("smoothing", 0.0), model.family_, case.params.get("smoothing_mean")
+    if not eta:
+        return 0.0
+    X = _statistics(family, case.entries[weight > 0])
+    centres = np.asarray(model.cluster_centers_, dtype=np.float64)
+    prior = np.average(X, axis=0, weights=weight[weight > 0]) if given is None else np.asarray(given, dtype=np.float64)
+    prior = np.repeat(_statistics(family, prior[None]), len(centres), axis=0)
+    step = _eps(model.cluster_centers_) * (np.abs(X).max(axis=0) if family.translates else np.abs(centres))
+    with np.errstate(all="ignore"):
+        return eta * float(_felt(family, prior, centres, step).sum())
 
 
 def _eps(values):

@@ -1,12 +1,15 @@
 """The choice of lam from the data."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import adjusted_rand_score
 
+from kfree import DPMeans
 from kfree.families import FAMILIES, Family, Geometry, Mahalanobis, Summary, make_family
 from kfree.inference.clusters.assign import nearest
 from kfree.inference.clusters.centres import Centres
@@ -214,3 +217,16 @@ def test_discoveries_are_the_largest_set_within_the_rate():
     p = np.array([0.001, 0.5, 0.009, 0.02, 0.9])
     assert discoveries(p, 0.05).tolist() == [True, False, True, True, False]
     assert not discoveries(np.array([0.5, 0.6]), 0.05).any()
+
+
+@pytest.mark.parametrize("weighting", ["length", "relative"])
+def test_weights_equal_repetition_for_a_chosen_lam_of_histograms_that_count_by_their_length(weighting):
+    rng = np.random.default_rng(2)
+    X, weight = rng.random((200, 5)), rng.integers(0, 4, 200)
+    settings = {"divergence": "kl", "weighting": weighting, "smoothing": 2.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no gap
+        weighted = DPMeans(**settings).fit(X, sample_weight=weight)
+        repeated = DPMeans(**settings).fit(np.repeat(X, weight, axis=0))
+    assert_allclose(weighted.lam_, repeated.lam_, rtol=1e-9)
+    assert_array_equal(np.repeat(weighted.labels_, weight), repeated.labels_)

@@ -9,6 +9,7 @@ from kfree.families import Array
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.lam_path import follow_path
 from kfree.inference.clusters.seeds import farthest_first
+from kfree.inference.clusters.table import Table
 from kfree.inference.goal import Goal
 from kfree.inference.windows import envelope_windows, width_ratios
 from kfree.models.checks import as_numbers, check_number
@@ -66,10 +67,10 @@ def lam_for_k(
     with set_span_threads():
         problem = Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
         radii, _ = farthest_first(problem.table, int(k))
-    return _usable(radii, divergence)
+    return _usable(radii, problem.table, divergence)
 
 
-def _usable(radii: Array, divergence: Any) -> float:
+def _usable(radii: Array, table: Table, divergence: Any) -> float:
     """The last radius, or the smallest positive one before it; infinite radii are an error."""
     if not np.isfinite(radii[-1]):
         raise ValueError(
@@ -77,7 +78,7 @@ def _usable(radii: Array, divergence: Any) -> float:
             "different columns. Pass smoothing > 0 (0.1 to 1 is usual)."
         )
     positive = radii[np.isfinite(radii) & (radii > 0)]
-    if not positive.size:
+    if not positive.size or table.all_equal:  # what is positive then is rounding
         raise ValueError("All rows are equal: every lam > 0 gives one cluster.")
     return float(positive[-1])
 
@@ -174,7 +175,7 @@ def lam_path(
         table = problem.table
         radii, centres = farthest_first(table, min(max_clusters, table.n))
         if lam is None:
-            low = _usable(radii, divergence)
+            low = _usable(radii, table, divergence)
             high = float(radii[0]) if np.isfinite(radii[0]) else low
             values = np.geomspace(high * 1.001, low, n_lam)
         else:

@@ -341,7 +341,7 @@ def _extent(X: Any, scale: Array) -> tuple[float, float]:
 
 
 def _short_of_upper_end(X: Any, family: Family) -> float:
-    """How much less than the upper end of the domain the largest entry is that does not count as that end, as a share."""
+    """How much the largest entry that does not count as the upper end of the domain is short of it, as a share."""
     largest = 0.0
     for _, part in _in_blocks(X):
         values = np.asarray(part.data if sp.issparse(part) else part, dtype=np.float64)

@@ -74,8 +74,8 @@ def check_spread(spread: Array, mean: Array) -> None:
 
 def check_shares(table: Table, family: Family, least: float, short: float) -> None:
     """Weights so unequal, or entries so close to an end of the domain, that a row leaves no trace in the mean of a
-    cluster, where that would exclude the row, are an error; ``least`` is the smallest entry above 0, ``short`` the share
-    of the upper end by which the largest entry below it is short of it."""
+    cluster, where that would exclude the row, are an error; ``least`` is the smallest entry above 0, ``short`` the
+    share of the upper end by which the largest entry below it is short of it."""
     weight, geometry = table.rows.weight, table.geometry
     lightest = float(weight.min(where=weight > 0, initial=np.inf)) if weight.size else 1.0
     total = table.rows.total_weight() + geometry.eta

@@ -8,6 +8,8 @@ from kfree.families import Array, Geometry
 from kfree.kernels import kernels
 from kfree.rows import Norms, Rows
 
+_NONE = np.empty(0)
+
 
 class Table(NamedTuple):
     """Rows, the geometry they live in, and their constants."""
@@ -18,6 +20,7 @@ class Table(NamedTuple):
     hashes: Array  # (n,) uint64, of the content of each row
     unit: Array  # (n,) min(1, w): the weight of one copy, or (0,) for ones
     alone: Array  # (n,) what a cluster of one copy costs besides lam, or (0,) for zeros
+    copies: Array = _NONE  # (n,) how many copies a row stands for, or (0,) where nobody asks
 
     @property
     def n(self) -> int:
@@ -102,11 +105,11 @@ def make_table(
 ) -> Table:
     """Compute the constants of the rows, span by span; rows that open nothing need not know what they cost alone.
 
-    ``once`` holds the weight of one copy of each row, by default that of the row.
+    ``once`` holds the weight of one copy of each row, by default 1, or that of the row if it weighs less.
     """
     n = rows.n
     base, content = np.empty(n), np.empty(n if hashes else 0, np.uint64)
-    once = rows.weight if once is None else once
+    once = np.minimum(rows.weight, 1.0) if once is None else once
     unit = np.minimum(once, 1.0) if once.size and once.min() < 1 else np.empty(0)
     alone = np.empty(n if geometry.eta and opens else 0)
 
@@ -121,7 +124,8 @@ def make_table(
 
     for _ in rows.each(fill):
         pass
-    return Table(rows, geometry, base, content, unit, alone)
+    copies = rows.weight / np.where(once > 0, once, 1.0) if hashes and once.size else _NONE
+    return Table(rows, geometry, base, content, unit, alone, copies)
 
 
 class Memory(NamedTuple):

@@ -80,7 +80,8 @@ def with_new_centres(pilot: Pilot, solution: Solution, K: int) -> Array:
         racing = np.flatnonzero(speed > 0)
         if not racing.size:
             break
-        arrival = -np.log(uniform(pilot.ticket[racing], k)) / speed[racing]
+        with np.errstate(over="ignore"):  # the slowest never arrive
+            arrival = -np.log(uniform(pilot.ticket[racing], k)) / speed[racing]
         tries = min(tries, racing.size)
         drawn = racing[np.argpartition(arrival, tries - 1)[:tries]]
         candidates = table.singletons(np.sort(drawn))

@@ -98,9 +98,10 @@ def _draw(table: Table, most: int) -> tuple[Array, Array, Array]:
     weight = table.rows.weights(slice(0, table.n))
     index = np.flatnonzero(weight > 0)
     index = index[np.lexsort((weight[index], table.hashes[index]))]
-    if table.rows.weight.size and (weight == np.rint(weight)).all() and weight.sum() <= _MOST_COPIES:
-        index = np.repeat(index, weight[index].astype(np.intp))  # an integer weight is so many rows
-        weight = np.ones(table.n)
+    copies = np.rint(table.copies)
+    if copies.size and (np.abs(table.copies - copies) <= 1e-9 * copies).all() and copies.sum() <= _MOST_COPIES:
+        index = np.repeat(index, copies[index].astype(np.intp))  # an integer weight is so many rows
+        weight = weight / np.maximum(copies, 1.0)
     hashes, weight = table.hashes[index], weight[index]
     start = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
     copy = np.arange(index.size) - np.repeat(start, np.diff(np.append(start, index.size)))
