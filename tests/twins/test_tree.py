@@ -317,7 +317,7 @@ def test_sums_and_units_of_rows(seed, n, dtype, p):
     for module in (compiled, reference):
         total, out = np.zeros(p), np.empty((n, p))
         peak = module.sum_rows(X, weight, X[0].astype(float), total)
-        module.place_rows(X, np.arange(p) - 1.0, 2.0**-3, 700.0, out)
+        module.place_rows(X, np.arange(p) - 1.0, 2.0 ** np.arange(-3, p - 3), 700.0, out)
         results.append((peak, total, out))
     for fast, plain in zip(*results):
         assert_allclose(fast, plain, rtol=1e-12, atol=1e-9)

@@ -5,11 +5,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
+from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._sklearn import check_table, kd_slices
 from kfree.families.conjugate import CONJUGATE
 from kfree.inference.loop import Budget, Info, attempt
@@ -18,11 +17,11 @@ from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.acceleration import ACCELERATE, EXPAND, FINAL, Acceleration
 from kfree.models.checks import check_choice, check_number, check_verbose, check_weight
-from kfree.models.mixture import MixtureModel, MixtureProblem, check_concentration
+from kfree.models.mixture import MixtureProblem, Solved, check_concentration
 from kfree.rows import set_span_threads
 
 
-class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
+class VariationalDPMixture(MixtureEstimator):
     r"""Dirichlet-process mixture by variational inference; the number of components is found.
 
     Weights are broken off a stick, :math:`\pi_i = v_i \prod_{j<i} (1 - v_j)`, :math:`v_i \sim Beta(a_1, a_2)`, without
@@ -132,10 +131,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
     (array([[1., 0., 0.]]), array([ True, False]))
     """
 
-    weights_: Any
-    means_: Any
-    n_components_: int
-    _model: MixtureModel
+    _families = CONJUGATE
 
     def __init__(
         self,
@@ -201,22 +197,6 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         self._warn(problem, partition, budget)
         return self
 
-    def predict(self, X):
-        """Likeliest component of each row.
-
-        Parameters
-        ----------
-        X : array or CSR matrix (n, D)
-
-        Returns
-        -------
-        array (n,) of int
-        """
-        check_is_fitted(self)
-        X = check_table(self, X, reset=False)
-        with set_span_threads():
-            return self._model.labels(X)
-
     def predict_proba(self, X, *, tail=False):
         """Responsibilities of the components.
 
@@ -235,71 +215,7 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         X = check_table(self, X, reset=False)
         with set_span_threads():
-            return self._model.shares(X, tail)
-
-    def score_samples(self, X):
-        """Log of the predictive density of each row.
-
-        It integrates (for counts and bits: sums) to one over all rows; "multinomial": over rows of the same total.
-
-        Parameters
-        ----------
-        X : array or CSR matrix (n, D)
-
-        Returns
-        -------
-        array (n,)
-        """
-        check_is_fitted(self)
-        X = check_table(self, X, reset=False)
-        with set_span_threads():
-            return self._model.log_density(X)
-
-    def score(self, X, y=None, sample_weight=None):
-        """Mean log predictive density.
-
-        Parameters
-        ----------
-        X : array or CSR matrix (n, D)
-        y : ignored
-        sample_weight : array (n,), default=None
-
-        Returns
-        -------
-        float
-        """
-        value = self.score_samples(X)
-        weight = check_weight(sample_weight, value.shape[0])
-        return float(np.average(value, weights=weight if weight.size else None))
-
-    def sample(self, n_samples=1):
-        """Draw rows from the predictive density.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : array (n_samples, D)
-            "multinomial": rows whose total is the mean total of the training rows, rounded.
-        labels : array (n_samples,)
-            Component of each row; -1 for one beyond the T that were found.
-        """
-        check_is_fitted(self)
-        check_number("n_samples", n_samples, least=1, integer=True)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return self._model.sample(int(n_samples), np.random.default_rng(seed))
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "_model")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        family = CONJUGATE.get(self.family) if isinstance(self.family, str) else None
-        tags.input_tags.sparse = family is not None and not family.continuous
-        tags.input_tags.positive_only = family is not None and family.lower >= 0
-        return tags
+            return self._model.shares(X, tail=tail)
 
     def _check_parameters(self) -> None:
         check_choice("family", self.family, tuple(CONJUGATE))
@@ -328,17 +244,10 @@ class VariationalDPMixture(DensityMixin, ClusterMixin, BaseEstimator):
 
     def _publish(self, problem: MixtureProblem, partition: Partition, found: FoundMixture, X: Any, weight: Any) -> None:
         """Write every fitted attribute, once."""
-        model = MixtureModel.of(problem, found.mixture)
-        self.labels_, self.free_energy_ = model.last_look(partition, X, weight)
-        self._model = model
-        weights = problem.setting.weights.weights(found.mixture.sticks)
-        self.weights_, self.tail_weight_ = weights[:-1], float(weights[-1])
-        self.n_components_ = found.mixture.size
-        self.means_ = model.means()
-        covariances = model.covariances()
-        if covariances is not None:
-            self.covariances_ = covariances
-        self.tied_free_energy_ = found.energy
+        solved = Solved.of(problem, found.mixture, partition, X, weight)
+        self._publish_model(solved.model, solved.labels)
+        self.tail_weight_ = float(solved.model.weights[-1])
+        self.free_energy_, self.tied_free_energy_ = solved.energy, found.energy
         self.free_energy_trace_ = np.array(found.trace)
         self.n_nodes_ = found.n_nodes
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged

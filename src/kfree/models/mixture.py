@@ -1,22 +1,18 @@
-"""Mixtures with conjugate priors: checked rows in units of their own, and a fitted model that can be asked."""
+"""Mixtures with conjugate priors: checked rows in units of their own, and what was found in them as a model."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.special import logsumexp
 
 from kfree.families import Array
 from kfree.families.conjugate import ANCHORED, CONJUGATE, Conjugate, Facts, join
 from kfree.families.conjugate.conjugate_family import FARTHEST, LEAST_WIDTH, MOST_WIDTH, hyperparameter
-from kfree.families.conjugate.discrete import LARGEST_COUNT, totals
-from kfree.inference.variational.expected_likelihood import make_runner
 from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.posterior import Mixture, Setting
-from kfree.inference.variational.sweep import assign, soften_all
 from kfree.inference.variational.variational_numbers import VARIATIONAL
-from kfree.models.checks import check_domain, check_number, check_weight
+from kfree.models.checks import check_number, check_weight
+from kfree.models.mixture_model import MixtureModel, check_rows, make_tied
 from kfree.rows import Tied
 from kfree.rows.standardise import LARGEST, Units, blocks, standardise
 from kfree.structures import StickBreaking
@@ -67,36 +63,6 @@ def check_concentration(concentration: Any) -> StickBreaking:
     return StickBreaking(float(pair[0]), float(pair[1]))
 
 
-def check_rows(X: Any, family: Conjugate) -> None:
-    """Whether the family can have such rows."""
-    if sp.issparse(X) and family.continuous:
-        raise TypeError(
-            f"family={family.name!r} does not work on sparse rows because centring makes them dense. Pass "
-            "X.toarray(), or use family='multinomial', 'poisson' or 'bernoulli'."
-        )
-    check_domain(X, family, "family")
-    if family.counted:
-        _check_counts(X, family)
-
-
-def _check_counts(X: Any, family: Conjugate) -> None:
-    """Counts that are exact."""
-    with np.errstate(over="ignore"):
-        size = totals(X) if family.counted == "row" else np.asarray(_dense(X.max(axis=1)), dtype=np.float64).ravel()
-    beyond = np.flatnonzero(size > LARGEST_COUNT)
-    if beyond.size:
-        what = "sums of rows" if family.counted == "row" else "entries"
-        raise ValueError(
-            f"family={family.name!r} needs {what} of at most 2**53 = {LARGEST_COUNT:.5g}: up to there whole numbers "
-            f"are exact. Row {beyond[0]} has {size[beyond[0]]:g}, and {beyond.size - 1} more rows are beyond. Divide "
-            "X, or use family='gaussian'."
-        )
-
-
-def _dense(values: Any) -> Any:
-    return values.toarray() if sp.issparse(values) else values
-
-
 class MixtureProblem(NamedTuple):
     """Checked rows and what is assumed of them."""
 
@@ -121,10 +87,10 @@ class MixtureProblem(NamedTuple):
         if (n == 0).any():
             X, n = X[n > 0], n[n > 0]
         if family.continuous:
-            rows, units, spread = standardise(X, n)
+            rows, units, spread, _ = standardise(X, n, by_column=False)
             facts = Facts(X.shape[1], spread if spread > 0 else 1.0, np.zeros(X.shape[1]))
         else:
-            rows, units, spread = X, Units(np.zeros(X.shape[1]), 1.0), 1.0
+            rows, units, spread = X, Units.of_counts(X.shape[1]), 1.0
             facts = Facts(X.shape[1], 1.0, _mean(X, n))
         own = family.prior(facts, _in_units(given, units))
         if name in ANCHORED and max(X.max(), *(field.max() for field in own)) >= VARIATIONAL.large_count:
@@ -152,12 +118,12 @@ def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
         mean = hyperparameter(inside, "mean", None, units.shift.shape, -np.inf)
         with np.errstate(over="ignore"):
             mean = (mean - units.shift) / units.scale
-        inside["mean"] = _in_range("mean", mean, units, 0.0, LARGEST / max(units.scale, LARGEST / FARTHEST))
+        inside["mean"] = _in_range("mean", mean, units, 0.0, LARGEST / max(units.scale.max(), LARGEST / FARTHEST))
     if "covariance" in inside:
         width = np.asarray(inside["covariance"], dtype=np.float64)
         hyperparameter(inside, "covariance", None, width.shape, -np.inf if width.ndim == 2 else 0.0)
         with np.errstate(over="ignore"):
-            width = width / units.scale / units.scale
+            width = width / units.scale[0] / units.scale[0]
         inside["covariance"] = _in_range("covariance", width, units, LEAST_WIDTH, MOST_WIDTH)
     return inside
 
@@ -168,109 +134,43 @@ def _in_range(name: str, inside: Array, units: Units, least: float, most: float)
     if size.size and not (least <= size.min() and size.max() <= most):
         raise ValueError(
             f"prior[{name!r}] has entries from {size.min():g} to {size.max():g} in units of the spread of X, about "
-            f"{units.scale:g}, and must be within {least:g} and {most:g} there. Are its units those of X?"
+            f"{units.scale.max():g}, and must be within {least:g} and {most:g} there. Are its units those of X?"
         )
     return inside
 
 
-def make_tied(X: Any, n: Array, family: Conjugate, units: Units) -> Tied:
-    """A table of single rows, which are in these units."""
-    rows = sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
-    log_h = np.concatenate([family.log_base(rows[block]) for block in blocks(X.shape[0])])
-    if family.continuous:
-        log_h -= X.shape[1] * np.log(units.scale)
-    return Tied(n, rows, None, log_h)
+class Solved(NamedTuple):
+    """A mixture that was found, as a model, and what one exact look at all rows says of it."""
+
+    model: MixtureModel
+    labels: Array  # (n,)
+    energy: float  # free energy
+
+    @classmethod
+    def of(cls, problem: MixtureProblem, mixture: Mixture, partition: Partition, X: Any, weight: Array) -> "Solved":
+        """Look at the rows of the fit, those without weight too."""
+        view, tied = mixture.view(problem.setting), problem.tied
+        counted = not problem.setting.family.continuous
+        length = float(tied.n @ np.asarray(tied.mean.sum(axis=1)).ravel()) / tied.total if counted else 0.0
+        model = MixtureModel(
+            problem.setting.family,
+            join([mixture.params, problem.setting.prior]),
+            view.log_weight,
+            problem.setting.weights.weights(mixture.sticks),
+            problem.units,
+            tail=True,
+            length=length,
+        )
+        rows = partition.rows if partition.rows.size == X.shape[0] else model.weighted(X, weight)  # some weigh nothing
+        found, lse = model.assign(rows)
+        labels = found
+        if rows is partition.rows and partition.places is not None:
+            labels = np.empty_like(found)
+            labels[partition.places] = found
+        return cls(model, labels, view.divergence - float(rows.n @ lse) - rows.base)
 
 
 def _mean(X: Any, n: Array) -> Array:
     """Mean of the rows of a table of counts or bits."""
     total = sum(np.asarray(X[block].T @ n[block], dtype=np.float64).ravel() for block in blocks(X.shape[0]))
     return np.asarray(total / n.sum())
-
-
-class MixtureModel(NamedTuple):
-    """A fitted mixture that can be asked about rows."""
-
-    setting: Setting
-    mixture: Mixture
-    units: Units
-    length: float  # mean total of the rows
-
-    @classmethod
-    def of(cls, problem: MixtureProblem, mixture: Mixture) -> "MixtureModel":
-        """The model of a finished fit."""
-        tied = problem.tied
-        length = 0.0 if problem.setting.family.continuous else float(tied.n @ np.asarray(tied.mean.sum(axis=1)).ravel())
-        return cls(problem.setting, mixture, problem.units, length / tied.total)
-
-    def means(self) -> Array:
-        """Expected means in the users' units."""
-        return self.setting.family.means(self.mixture.params) * self.units.scale + self.units.shift
-
-    def covariances(self) -> Array | None:
-        """Covariances in the users' units."""
-        inside = self.setting.family.covariances(self.mixture.params)
-        return None if inside is None else inside * self.units.scale**2
-
-    def tied(self, X: Any) -> Tied:
-        """Rows, checked and in the units of the model."""
-        check_rows(X, self.setting.family)
-        return self._tied(X, np.ones(X.shape[0]))
-
-    def _tied(self, X: Any, n: Array) -> Tied:
-        family = self.setting.family
-        return make_tied(self.units.rows(X) if family.continuous else X, n, family, self.units)
-
-    def labels(self, X: Any) -> Array:
-        """Likeliest component of each row."""
-        return self._assign(self.tied(X))[0]
-
-    def last_look(self, partition: Partition, X: Any, weight: Array) -> tuple[Array, float]:
-        """Labels of the rows that were fitted and their free energy, from one exact look at all of them."""
-        if partition.rows.size != X.shape[0]:  # some weigh nothing
-            return self._assign(self._tied(X, weight))
-        found, energy = self._assign(partition.rows)
-        if partition.places is None:
-            return found, energy
-        labels = np.empty_like(found)
-        labels[partition.places] = found
-        return labels, energy
-
-    def _assign(self, tied: Tied) -> tuple[Array, float]:
-        view = self.mixture.view(self.setting)
-        labels, lse = assign(tied, view.runner(tied), view.log_weight)
-        return labels, view.divergence - float(tied.n @ lse) - tied.base
-
-    def shares(self, X: Any, tail: bool) -> Array:
-        """Responsibilities (n, T + 1), the last the tail's; or of the T components alone."""
-        view = self.mixture.view(self.setting)
-        tied = self.tied(X)
-        if tail:
-            return view.shares(tied).resp.T
-        runner = make_runner(self.setting.family.form(self.mixture.params), self.mixture.size, tied)
-        return soften_all(tied, runner, view.log_weight[:-1]).resp.T
-
-    def log_density(self, X: Any) -> Array:
-        """Log of the predictive density of rows."""
-        family = self.setting.family
-        params = join([self.mixture.params, self.setting.prior])
-        tied = self.tied(X)
-        with np.errstate(divide="ignore"):
-            log_weight = np.log(self.setting.weights.weights(self.mixture.sticks))
-        value = np.empty(tied.size)
-
-        def of_span(span: slice) -> None:
-            value[span] = logsumexp(family.log_predictive(params, tied.mean[span]) + log_weight, axis=1)
-
-        for _ in tied.each(of_span, log_weight.size):
-            pass
-        return value - X.shape[1] * np.log(self.units.scale)
-
-    def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Rows from the predictive density, and their components; -1 for those of the tail."""
-        chance = self.setting.weights.weights(self.mixture.sticks)
-        labels = rng.choice(chance.size, size=count, p=chance / chance.sum())
-        params = join([self.mixture.params, self.setting.prior])
-        length = np.full(count, round(self.length))
-        rows = self.setting.family.sample(params, labels, rng, length) * self.units.scale + self.units.shift
-        return rows, np.where(labels == chance.size - 1, -1, labels)

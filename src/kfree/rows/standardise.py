@@ -16,16 +16,38 @@ _FEW = 64
 LARGEST = 1e150
 # Rows that differ by less have units with fewer digits than others.
 SMALLEST = 1e-305
+# Deviation of a column, as a share of its mean, up to which it may be rounding.
+_CONSTANT = 1e-12
 # Coordinates (in units of the data's spread) beyond which all components are equally far: squares over the least
 # variance of a component stay finite.
 _BEYOND = 1e100
 
 
 class Units(NamedTuple):
-    """(x - shift) / scale, with a power of two, so that scaling rounds nothing."""
+    """(x - shift) / scale, with powers of two, so that scaling rounds nothing."""
 
     shift: Array  # (p,)
-    scale: float
+    scale: Array  # (p,)
+
+    @classmethod
+    def of_counts(cls, p: int) -> "Units":
+        """Rows as they are."""
+        return cls(np.zeros(p), np.ones(p))
+
+    @property
+    def log_volume(self) -> float:
+        """Log of the volume of a unit cube, by which densities differ from those in the users' units."""
+        return float(np.log(self.scale).sum())
+
+    def means(self, inside: Array) -> Array:
+        """Points (K, p) in the users' units."""
+        return inside * self.scale + self.shift
+
+    def covariances(self, inside: Array) -> Array:
+        """Covariances (K, p, p), variances (K, p), or one variance (K,) for all columns, in the users' units."""
+        if inside.ndim == 1:
+            return inside * self.scale[0] ** 2
+        return inside * (self.scale**2 if inside.ndim == 2 else self.scale[:, None] * self.scale)
 
     def rows(self, X: Any) -> Array:
         """A copy of a table in these units, float64."""
@@ -49,8 +71,17 @@ def blocks(n: int) -> list[slice]:
     return cut(n, _BLOCK)
 
 
-def standardise(X: Any, n: Array) -> tuple[Array, Units, float]:
-    """A copy of dense rows in units of their own; the units; the variance along their longest direction in these."""
+class Standardised(NamedTuple):
+    """Rows in units of their own."""
+
+    rows: Array  # (n, p) a copy
+    units: Units
+    spread: float  # variance along their longest direction, 0 if rows do not differ
+    variance: Array  # (p,) of the columns
+
+
+def standardise(X: Any, n: Array, *, by_column: bool) -> Standardised:
+    """Dense rows in units of their own: one for all columns, or one for each."""
     p, origin, share = X.shape[1], np.asarray(X[0], dtype=np.float64), n / n.sum()
 
     def sums(block: slice) -> tuple[Array, float]:
@@ -65,28 +96,40 @@ def standardise(X: Any, n: Array) -> tuple[Array, Units, float]:
             f"X has entries as large as {peak:g}, and beyond {LARGEST:g} variances overflow. Divide X by {peak:.0e}; "
             "the mixture does not depend on the units."
         )
-    coarse = Units(origin + mean, float(np.exp2(max(np.frexp(peak)[1], -1000))))
+    coarse = Units(origin + mean, np.full(p, float(np.exp2(max(np.frexp(peak)[1], -1000)))))
     rows = coarse.rows(X)
-    spread = _spread(rows, share)
+    square = _squares(rows, share)
+    spread = _largest(square)
     if not spread > np.finfo(float).tiny:
-        units = Units(coarse.shift, 1.0)
-        return units.rows(X), units, 0.0
-    finer = float(np.exp2(np.round(np.log2(spread) / 2)))
-    if coarse.scale * finer < SMALLEST:
+        units = Units(coarse.shift, np.ones(p))
+        return Standardised(units.rows(X), units, 0.0, np.zeros(p))
+    finer = np.full(p, float(np.exp2(np.round(np.log2(spread) / 2))))
+    if by_column:
+        variance = np.diagonal(square)
+        # a column that does not vary, but for rounding, has the unit of the others
+        varies = variance > np.maximum((_CONSTANT * np.abs(coarse.shift) / coarse.scale) ** 2, np.finfo(float).tiny)
+        finer[varies] = np.exp2(np.round(np.log2(variance[varies]) / 2))
+    if (coarse.scale * finer).min() < SMALLEST:
         raise ValueError(
-            f"The rows of X differ by about {coarse.scale * finer:.0e}, weights included, and numbers below "
+            f"The rows of X differ by about {(coarse.scale * finer).min():.0e}, weights included, and numbers below "
             f"{SMALLEST:g} have too few digits. Divide X by its largest entry; the mixture depends on no units."
         )
-    if finer != 1.0:
+    if (finer != 1.0).any():
         for _ in in_order(lambda block: np.divide(rows[block], finer, out=rows[block]), blocks(X.shape[0])):
             pass
-        if finer * _BEYOND < 1.0:  # rows of next to no weight
+        if finer.min() * _BEYOND < 1.0:  # rows of next to no weight
             np.clip(rows, -_BEYOND, _BEYOND, out=rows)
-    return rows, Units(coarse.shift, coarse.scale * finer), spread / finer**2
+    square = square / finer / finer[:, None]
+    return Standardised(rows, Units(coarse.shift, coarse.scale * finer), _largest(square), np.diagonal(square).copy())
 
 
-def _spread(rows: Array, share: Array) -> float:
-    """Variance along the longest direction of rows about zero whose weights sum to one."""
+def _largest(square: Array) -> float:
+    """Largest eigenvalue of a matrix of which the upper triangle is given."""
+    return max(float(np.linalg.eigvalsh(square, UPLO="U")[-1]), 0.0)
+
+
+def _squares(rows: Array, share: Array) -> Array:
+    """Upper triangle of the covariance of rows about zero whose weights sum to one."""
     p = rows.shape[1]
     one, zero, upper = np.ones(1), np.zeros((1, p)), np.triu_indices(p)
 
@@ -100,5 +143,4 @@ def _spread(rows: Array, share: Array) -> float:
         square[upper] = packed[0]
         return square
 
-    square = sum(in_order(squares, blocks(rows.shape[0])))
-    return max(float(np.linalg.eigvalsh(square, UPLO="U")[-1]), 0.0)
+    return np.asarray(sum(in_order(squares, blocks(rows.shape[0]))))

@@ -1,17 +1,8 @@
 """Families with conjugate priors, by the name users give as ``family=``."""
 
+from kfree.families.components import Form, Linear, Weighted, Whitened, join, take
 from kfree.families.conjugate.anchored import AnchoredMultinomial, AnchoredPoisson
-from kfree.families.conjugate.conjugate_family import (
-    Conjugate,
-    Facts,
-    Form,
-    Linear,
-    Moments,
-    Weighted,
-    Whitened,
-    join,
-    take,
-)
+from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Moments
 from kfree.families.conjugate.diagonal import DiagonalGaussian, SphericalGaussian
 from kfree.families.conjugate.discrete import BernoulliBits, Multinomial, PoissonCounts
 from kfree.families.conjugate.full import FullGaussian

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families.base import Array
-from kfree.families.conjugate.conjugate_family import Linear
+from kfree.families.components import Linear
 from kfree.families.conjugate.discrete import Dirichlet, Gammas, Multinomial, PoissonCounts, totals
 from kfree.families.conjugate.stirling import (
     count_divergence,

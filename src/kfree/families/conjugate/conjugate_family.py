@@ -1,18 +1,16 @@
 """Families with conjugate priors: posteriors, expectations under them, and predictive densities.
 
-Parameters of K components are one record of arrays with K in front, so that a set of components is a record, too.
-An expected log-likelihood is one of three forms (below): what runs over the rows knows the form, not the family.
+The form of a component is that of its expected log-likelihood.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from kfree.families.base import Array
-
-R = TypeVar("R", bound=tuple[Any, ...])
+from kfree.families.components import Components
 
 #: Hyperparameters that count rows: smaller or larger ones leave too few digits, or too large powers, to anything else.
 LEAST_COUNT, MOST_COUNT = 1e-20, 1e8
@@ -20,32 +18,6 @@ LEAST_COUNT, MOST_COUNT = 1e-20, 1e8
 LEAST_WIDTH, MOST_WIDTH = 1e-20, 1e20
 #: Draws beyond this, which a Student's t of few degrees of freedom has, end here: in any units they are numbers.
 FARTHEST = 1e100
-
-
-class Linear(NamedTuple):
-    """E[log p(x | k)] = <x, coef_k> - offset_k + log h(x)."""
-
-    coef: Array  # (K, p)
-    offset: Array  # (K,)
-
-
-class Weighted(NamedTuple):
-    """E[log p(x | k)] = -1/2 sum_d precision_kd (x_d - mean_kd)^2 - offset_k + log h(x)."""
-
-    precision: Array  # (K, p)
-    mean: Array  # (K, p)
-    offset: Array  # (K,)
-
-
-class Whitened(NamedTuple):
-    """E[log p(x | k)] = -1/2 |(x - mean_k)' root_k|^2 - offset_k + log h(x)."""
-
-    root: Array  # (K, p, p)
-    mean: Array  # (K, p)
-    offset: Array  # (K,)
-
-
-Form = Linear | Weighted | Whitened
 
 
 class Moments(NamedTuple):
@@ -65,22 +37,11 @@ class Facts(NamedTuple):
     mean: Array  # (p,) mean of the rows
 
 
-class Conjugate(ABC):
+class Conjugate(Components):
     """A family with a conjugate prior. ``params`` is its record, K in front; a prior is a record with K = 1."""
 
-    name: ClassVar[str]
-    #: Values a row may hold.
-    lower: ClassVar[float] = -np.inf
-    upper: ClassVar[float] = np.inf
-    lower_open: ClassVar[bool] = False
-    #: What is a count, and must be exact, if anything: "entry", or "row" for its sum.
-    counted: ClassVar[str] = ""
-    #: True if rows are centred and scaled first, which changes nothing but the rounding.
-    continuous: ClassVar[bool] = False
     #: What nodes of a tree must know of the second moments of their rows: "full", "diag", "spherical" or "none".
     second_moments: ClassVar[str] = "none"
-    #: What to do about a value outside, the end of the error message.
-    advice: ClassVar[str] = ""
     #: Names of the hyperparameters a user may set.
     hyperparameters: ClassVar[tuple[str, ...]] = ()
 
@@ -91,10 +52,6 @@ class Conjugate(ABC):
     @abstractmethod
     def posterior(self, prior: Any, sums: Moments) -> Any:
         """The prior updated with sums of statistics, one for each component."""
-
-    @abstractmethod
-    def form(self, params: Any) -> Form:
-        """Expected log-likelihoods as a form."""
 
     @abstractmethod
     def divergence(self, params: Any, prior: Any) -> Array:
@@ -109,28 +66,6 @@ class Conjugate(ABC):
         little that the prior matters; over columns, as the root of a sum of squares."""
         return 0.0
 
-    @abstractmethod
-    def log_base(self, X: Any) -> Array:
-        """log h of rows, (n,)."""
-
-    @abstractmethod
-    def log_predictive(self, params: Any, X: Any) -> Array:
-        """Log of the predictive densities of rows under each component, (n, K)."""
-
-    @abstractmethod
-    def sample(self, params: Any, labels: Array, rng: np.random.Generator, length: Array) -> Array:
-        """One row from the predictive density of each component in ``labels``, (n, p).
-
-        ``length`` (n,) are the totals of count rows where the family does not model them."""
-
-    @abstractmethod
-    def means(self, params: Any) -> Array:
-        """Expected means, (K, p)."""
-
-    def covariances(self, params: Any) -> Array | None:
-        """Inverse expected precisions; None if the family has none."""
-        return None
-
     def directions(self, params: Any) -> Array | None:
         """Directions (K, p) along which components are longest; None if parameters do not say so."""
         return None
@@ -138,19 +73,6 @@ class Conjugate(ABC):
     def standardised(self, X: Any, mean: Array) -> Any:
         """Rows as they are looked at when a component with this mean is to be split; sparse if X is."""
         return X
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-def take(params: R, which: Any) -> R:
-    """Some of the components of a record."""
-    return type(params)(*(field[which] for field in params))
-
-
-def join(params: Sequence[R]) -> R:
-    """The components of several records."""
-    return type(params[0])(*(np.concatenate(fields) for fields in zip(*params)))
 
 
 def pooled(sums: Moments, prior_mean: Array, beta: float) -> tuple[Array, Array, Array]:

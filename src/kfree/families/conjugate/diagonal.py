@@ -7,12 +7,12 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
+from kfree.families.components import Weighted
 from kfree.families.conjugate.conjugate_family import (
     FARTHEST,
     Conjugate,
     Facts,
     Moments,
-    Weighted,
     hyperparameter,
     pooled,
     pseudo_count,

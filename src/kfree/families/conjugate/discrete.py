@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Linear, Moments, pseudo_count
+from kfree.families.components import Linear
+from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Moments, pseudo_count
 from kfree.families.conjugate.divergences import beta_divergence, dirichlet_divergence, gamma_divergence
 
 #: Whole numbers up to this one are exact.

@@ -8,12 +8,12 @@ from scipy.linalg import cholesky
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
+from kfree.families.components import Whitened
 from kfree.families.conjugate.conjugate_family import (
     FARTHEST,
     Conjugate,
     Facts,
     Moments,
-    Whitened,
     hyperparameter,
     pooled,
     pseudo_count,

@@ -26,7 +26,7 @@ def sum_rows(X, weight, origin, total):  # noqa: D103
 def place_rows(X, shift, scale, beyond, out):  # noqa: D103
     for i in range(X.shape[0]):
         for c in range(X.shape[1]):
-            out[i, c] = min(max((X[i, c] - shift[c]) / scale, -beyond), beyond)
+            out[i, c] = min(max((X[i, c] - shift[c]) / scale[c], -beyond), beyond)
 
 
 @njit(nogil=True, cache=True)

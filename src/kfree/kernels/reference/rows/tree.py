@@ -11,7 +11,7 @@ def sum_rows(X, weight, origin, total):
 
 
 def place_rows(X, shift, scale, beyond, out):
-    """Write ``(X - shift) / scale``, no entry of which is larger than ``beyond``."""
+    """Write ``(X - shift) / scale``, with a shift and a scale for each column; no entry is larger than ``beyond``."""
     with np.errstate(over="ignore"):
         np.clip((X - shift) / scale, -beyond, beyond, out=out)
 
