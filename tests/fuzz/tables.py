@@ -186,7 +186,7 @@ LAYOUTS = {
     "memmap": _as_memmap,
     "list": lambda X: X.tolist(),
     "pandas": lambda X: pd.DataFrame(X, columns=_names(X)),
-    "polars": lambda X: pl.DataFrame(X, schema=_names(X)),
+    "polars": lambda X: pl.DataFrame(X, schema=_names(X), orient="row"),
     "csr": sp.csr_matrix,
     "csc": sp.csc_matrix,
     "csr array": sp.csr_array,
