@@ -201,7 +201,8 @@ def close_pairs(table: Table, total: Array, mass: Array, count: int, most: float
         from_others = base + affine.offset[some, None] - affine.coef[some] @ mean.T
         score = np.minimum(to_others, from_others) / (1 / weight[some, None] + 1 / weight)
         score[some - start, some] = np.inf
-        found.append(np.argwhere(_among_least(score, min(count, held.size - 1)) & (score <= most)) + [start, 0])
+        near, other = np.nonzero(_among_least(score, min(count, held.size - 1)) & (score <= most))
+        found.append(np.stack([start + near, other], axis=1))
     return held[np.unique(np.sort(np.concatenate(found), axis=1), axis=0)]
 
 
