@@ -23,7 +23,6 @@ from kfree.families.conjugate.conjugate_family import (
 )
 
 LOG_2PI = float(np.log(2 * np.pi))
-_TINY = float(np.finfo(float).tiny)
 # Degrees of freedom beyond D - 1 that a prior may learn.
 _DEGREES = 2.0, 1e4
 # Of the narrowest that a component may be: precisions below are no narrower than rounding.
@@ -173,9 +172,9 @@ class FullGaussian(Conjugate):
 
     def deviations(self, params: NormalWishart) -> Array:
         """Of a Student's t: its covariance is B / (beta (nu - D - 1))."""
-        freedom = params.beta * (params.nu - params.mean.shape[1] - 1)
-        variance = np.diagonal(params.scale, axis1=1, axis2=2)
-        return np.where(freedom[:, None] > 0, np.sqrt(variance / np.maximum(freedom, _TINY)[:, None]), np.inf)
+        freedom = (params.beta * (params.nu - params.mean.shape[1] - 1))[:, None]
+        variance = np.diagonal(params.scale, axis1=1, axis2=2) / np.where(freedom > 0, freedom, 1.0)
+        return np.sqrt(np.where(freedom > 0, variance, np.inf))
 
     def draw(self, params: NormalWishart, count: int, rng: np.random.Generator) -> Drawn:
         """Bartlett's factors A of Wishart matrices: Lambda = root A A' root'."""
