@@ -66,6 +66,21 @@ class _Work(NamedTuple):
         return 0.0 if self.learner is None else self.learner.penalty(self.setting)
 
     @property
+    def hurried(self) -> bool:
+        """Whether rows are so many that splits are made together and settle in passing."""
+        return self.learner is not None and self.partition.fixed and self.partition.rows.size >= VARIATIONAL.auto_rows
+
+    @property
+    def together(self) -> bool:
+        """Whether clear splits are made together."""
+        return not self.partition.fixed or self.hurried
+
+    @property
+    def passing(self) -> float:
+        """Share of what splits have gained that an update must gain, or the next splits are made at once."""
+        return VARIATIONAL.passing if self.hurried else 0.0
+
+    @property
     def fine(self) -> float:
         """Share of a fall that counts that an update must gain, or it is the last."""
         return VARIATIONAL.fine if self.partition.fixed else 1.0
@@ -84,6 +99,7 @@ class _GreedyState(NamedTuple):
     setting: Setting
     failed: int = 0  # splits that have failed in a row
     lean: MeasuredMixture | None = None  # the last that no component could be removed from
+    settled: bool = True  # whether updates after the last splits went on until they gained nothing
     learned_at: int = 0  # components when the prior was last moved
     rounds: int = 0  # times that growth has ended and the prior was moved
 
@@ -109,8 +125,8 @@ def search(
     work = _Work(setting, partition, goal, budget, learner)
     # made again if it is interrupted, so that there is something
     start = attempt(lambda: _one_component(work), lambda: _one_component(work), budget)
-    trace, together = [start.energy + work.penalty], not partition.fixed
-    first = _GreedyState(start, trace, 0, False, start.names.size, together, {}, setting)
+    trace = [start.energy + work.penalty]
+    first = _GreedyState(start, trace, 0, False, start.names.size, work.together, {}, setting)
     growth = attempt(lambda: _learn_in_passing(work, _update(work, first)), lambda: first, budget)
     growth, _ = repeat(lambda growth: _round(work._replace(setting=growth.setting), growth), growth, budget)
     best, converged = growth.best, growth.converged and not budget.spent
@@ -147,8 +163,11 @@ def _one_component(work: _Work) -> MeasuredMixture:
     return measure(setting, tied, mixture, np.arange(1))
 
 
-def _settle(work: _Work, start: MeasuredMixture, target: float = np.inf, most: float = np.inf) -> Outcome:
-    """Update everything, at most so often, until the free energy falls no more, or will not reach the target."""
+def _settle(
+    work: _Work, start: MeasuredMixture, target: float = np.inf, most: float = np.inf, passing: float = 0.0
+) -> Outcome:
+    """Update everything, at most so often, until the free energy falls no more; or will not reach the target; or falls
+    by less than a share ``passing`` of what it is below that."""
     setting, partition, goal, budget, _ = work
     # what tied rows leave in doubt need not be known any better
     rough = VARIATIONAL.rough * partition.rough * start.tied.total
@@ -161,7 +180,8 @@ def _settle(work: _Work, start: MeasuredMixture, target: float = np.inf, most: f
         after = measure(setting, partition.tied, mixture, state.names[order], view)
         scale = size_of_sums(setting, after) if after.energy > state.energy else 0.0  # only a rise asks for it
         fall = max(state.energy - after.energy, 0.0)
-        if state is not start and after.energy - target > VARIATIONAL.hopeless * fall:
+        ahead = target - after.energy
+        if state is not start and (-ahead > VARIATIONAL.hopeless * fall or fall < passing * ahead):
             fall = 0.0
         return after, Info(after.energy, scale, fall, opened, mixture.size)
 
@@ -222,6 +242,8 @@ def _round(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, bool]:
         return _learn_in_passing(work, _try_splits(work, growth, chosen)), False
     if work.budget.spent:
         return growth, True
+    if not growth.settled:
+        return _update(work, growth)._replace(settled=True, failed=0), False
     if work.partition.sharpen():
         return _look_closely(work, growth), False
     growth, again = _learn_at_the_end(work, growth)
@@ -287,7 +309,7 @@ def _try_splits(work: _Work, growth: _GreedyState, chosen: list[int]) -> _Greedy
     names = before.names[chosen].tolist()
     start = _split(work, growth, chosen)
     # on a finer partition the state to beat can only be lower than on its own
-    outcome = _settle(work, start, before.energy)
+    outcome = _settle(work, start, before.energy, passing=work.passing)
     after: MeasuredMixture = outcome.state
     growth = growth._replace(named=growth.named + int((start.names >= growth.named).sum()))
     rival, followed = (before, []) if after.tied is before.tied else _follow(work, before, after)
@@ -355,7 +377,7 @@ def _keep(work: _Work, growth: _GreedyState, start: MeasuredMixture, outcome: Ou
         growth = (
             growth if best is after else growth._replace(best=best, trace=[*growth.trace, best.energy + work.penalty])
         )
-    return growth._replace(failed=0, together=not partition.fixed)
+    return growth._replace(failed=0, together=work.together, settled=not work.passing)
 
 
 def _look_closely(work: _Work, growth: _GreedyState) -> _GreedyState:
@@ -368,7 +390,7 @@ def _look_closely(work: _Work, growth: _GreedyState) -> _GreedyState:
     if work.budget.spent:
         return after
     known = attempt(lambda: _verdicts(work, after), lambda: after.known, work.budget)
-    return after._replace(known=known, failed=0, together=not work.partition.fixed)
+    return after._replace(known=known, failed=0, together=work.together)
 
 
 def _verdicts(work: _Work, growth: _GreedyState) -> dict[int, Proposal]:
