@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         FeaturePath,
         HDPMeans,
         HDPTopics,
+        KernelDPMixture,
         KFeatures,
         LamPath,
         StepwiseKFeatures,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         lam_for_k,
         lam_for_n_components,
         lam_path,
+        truncation_level,
     )
     from kfree.families import (
         KL,
@@ -42,12 +44,14 @@ _HOMES = {
         "HDPMeans",
         "HDPTopics",
         "KFeatures",
+        "KernelDPMixture",
         "LamPath",
         "StepwiseKFeatures",
         "VariationalDPMixture",
         "lam_for_k",
         "lam_for_n_components",
         "lam_path",
+        "truncation_level",
     ),
     "kfree.families": (
         "KL",
@@ -78,6 +82,7 @@ __all__ = [
     "HDPTopics",
     "ItakuraSaito",
     "KFeatures",
+    "KernelDPMixture",
     "LamPath",
     "Mahalanobis",
     "NegativeBinomial",
@@ -90,6 +95,7 @@ __all__ = [
     "lam_for_k",
     "lam_for_n_components",
     "lam_path",
+    "truncation_level",
 ]
 
 

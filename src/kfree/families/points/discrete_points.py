@@ -70,15 +70,19 @@ class DocumentPoints(PointFamily):
         """Probabilities."""
         return params.chance
 
+    def made_of(self, means: Array, covariances: Array | None) -> Chances:
+        """Shares of the columns."""
+        return _as_shares(means)
+
     def estimate(self, X: Any, resp: Array, spread: Spread) -> Chances:
         """Counts of all rows of a component, and half a count for every column."""
-        return as_shares(np.asarray(X.T @ resp).T + _PSEUDO)
+        return _as_shares(np.asarray(X.T @ resp).T + _PSEUDO)
 
     def draw(self, spread: Spread, count: int, rng: np.random.Generator) -> Chances:
         """Dirichlet about the mean of the rows, worth half a count a column."""
         mean = (spread.mean + _LEAST) / (spread.mean + _LEAST).sum()
         shape = np.maximum(_PSEUDO * mean.size * mean, 0.01)
-        return as_shares(rng.standard_gamma(shape, size=(count, mean.size)))
+        return _as_shares(rng.standard_gamma(shape, size=(count, mean.size)))
 
     def apart(self, X: Any, Y: Any) -> Array:
         """Squared distances of shares."""
@@ -162,17 +166,21 @@ class BitPoints(PointFamily):
         """Probabilities of a one."""
         return params.chance
 
+    def made_of(self, means: Array, covariances: Array | None) -> Chances:
+        """Probabilities of a one."""
+        return _as_chances(means)
+
     def estimate(self, X: Any, resp: Array, spread: Spread) -> Chances:
         """Shares of ones, with half a one and half a zero more."""
         mass = resp.sum(axis=0)[:, None]
-        return as_chances((np.asarray(X.T @ resp).T + _PSEUDO) / (mass + 2 * _PSEUDO))
+        return _as_chances((np.asarray(X.T @ resp).T + _PSEUDO) / (mass + 2 * _PSEUDO))
 
     def draw(self, spread: Spread, count: int, rng: np.random.Generator) -> Chances:
         """Beta about the means of the columns, worth two rows."""
         a, b = 2 * spread.mean + 0.1, 2 * (1 - spread.mean) + 0.1
         ones, zeros = rng.spawn(2)
         first, second = (one.standard_gamma(shape, size=(count, a.size)) for one, shape in ((ones, a), (zeros, b)))
-        return as_chances(first / np.maximum(first + second, np.finfo(float).tiny))
+        return _as_chances(first / np.maximum(first + second, np.finfo(float).tiny))
 
     def apart(self, X: Any, Y: Any) -> Array:
         """Hamming distances."""
@@ -221,13 +229,13 @@ class BitPoints(PointFamily):
         return np.concatenate([value.real, value.imag], axis=1)
 
 
-def as_shares(counts: Array) -> Chances:
+def _as_shares(counts: Array) -> Chances:
     """Probabilities of columns, none of them zero."""
     chance = np.maximum(counts / counts.sum(axis=1, keepdims=True), _LEAST)
     return Chances(chance / chance.sum(axis=1, keepdims=True))
 
 
-def as_chances(chance: Array) -> Chances:
+def _as_chances(chance: Array) -> Chances:
     """Probabilities of ones, none of them certain."""
     return Chances(np.clip(chance, _LEAST, 1 - _LEAST))
 

@@ -46,6 +46,11 @@ class GaussianPoints(PointFamily):
     def shaped(self, covariance: Array) -> Array:
         """Covariances (K, D, D) in the shape of the family."""
 
+    def made_of(self, means: Array, covariances: Array | None) -> Gaussians:
+        """As they are."""
+        assert covariances is not None
+        return Gaussians(means, covariances)
+
     @abstractmethod
     def log_inner(self, width: float, one: Gaussians, other: Gaussians) -> Array:
         """Logs of inner products under a kernel of one squared bandwidth."""
@@ -211,6 +216,10 @@ class FullPoints(GaussianPoints):
         """As they are."""
         return covariance
 
+    def covariance_shape(self, K: int, columns: int) -> tuple[int, ...]:
+        """Matrices."""
+        return K, columns, columns
+
     def least_rows(self, columns: int) -> float:
         """Fewer would have no volume."""
         return float(columns)
@@ -322,6 +331,10 @@ class DiagonalPoints(_Independent):
         """Their diagonals."""
         return np.ascontiguousarray(np.diagonal(covariance, axis1=1, axis2=2))
 
+    def covariance_shape(self, K: int, columns: int) -> tuple[int, ...]:
+        """A variance for each column."""
+        return K, columns
+
     def _over_columns(self, slope: Array) -> Array:
         return slope
 
@@ -332,6 +345,10 @@ class SphericalPoints(_Independent):
     def shaped(self, covariance: Array) -> Array:
         """Means of their diagonals."""
         return np.diagonal(covariance, axis1=1, axis2=2).mean(axis=1)
+
+    def covariance_shape(self, K: int, columns: int) -> tuple[int, ...]:
+        """A variance."""
+        return (K,)
 
     def _over_columns(self, slope: Array) -> Array:
         return slope.sum(axis=-1)

@@ -60,6 +60,14 @@ class PointFamily(Components):
     def draw(self, spread: Spread, count: int, rng: np.random.Generator) -> Any:
         """Parameters from a prior as wide as the rows; the first of many draws are those of few."""
 
+    @abstractmethod
+    def made_of(self, means: Array, covariances: Array | None) -> Any:
+        """Parameters of components with these means, and covariances if the family has such."""
+
+    def covariance_shape(self, K: int, columns: int) -> tuple[int, ...]:
+        """Shape of the covariances of K components, () if the family has none."""
+        return ()
+
     def least_rows(self, columns: int) -> float:
         """Weight above which a cluster says enough of a component."""
         return 1.0
@@ -104,7 +112,6 @@ class PointFamily(Components):
     @abstractmethod
     def component_features(self, kernel: Kernel, frequencies: Array, params: Any) -> Array:
         """Expected random features of components, (K, F)."""
-
 
     def inner_slopes(self, kernel: Kernel, params: Any, p: Array) -> Slopes:
         """Derivatives of 1/2 p'Sp, if components can be moved."""

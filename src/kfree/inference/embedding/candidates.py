@@ -1,13 +1,13 @@
 """Candidates: components among which the weights choose.
 
-All are made from a sample of the rows that stands in the order of its tickets, so that neither the order of the table nor
-copies in place of weights matter.
+All are made from a sample of the rows that stands in the order of its tickets, so that neither the order of the table
+nor copies in place of weights matter.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from kfree.families import Array
 from kfree.families.components import join, take
@@ -43,56 +43,87 @@ class Makers(NamedTuple):
     budget: Budget
 
     def clusters(self, most: float) -> Any:
-        """Clusters at several grains, as they are and after soft passes; coarse ones first."""
-        grains, found = self._grains(most), [self._whole()]
-        curve = Curve(self.pilot, self.budget)
+        """Soft clusters of 1, 2, 3, ... up to as many as predict rows best that they were not made from."""
+        found: list[Any] = []
 
         def make() -> None:
-            curve.forward(grains)
+            curve = Curve(self.pilot, self.budget)
+            grains = self._grains(curve, most)
             curve.backward(grains)
-            for K in grains:
-                if K in curve.solutions and not self.budget.spent:
+            for K in reversed(grains):  # the best first: of candidates that are alike the first is kept
+                if not self.budget.spent:
                     found.append(self._grain(curve.solutions[K].labels, K))
 
         attempt(make, lambda: None, self.budget)  # those that there are will do
-        params = self._once_each(join(found))
+        params = self._once_each(join([*found, self._whole()]))
         return take(params, slice(int(min(most, params[0].shape[0]))))
 
-    def _grains(self, most: float) -> list[int]:
-        """Numbers of clusters, hard and soft, that make no more candidates than are wanted."""
-        n, columns = self.pilot.n_distinct, self.sample.X.shape[1]
+    def _grains(self, curve: Curve, most: float) -> list[int]:
+        """Numbers of clusters, up to the best; finer ones are tried until a few in a row are worse."""
+        columns = self.sample.X.shape[1]
         each = max(EMBEDDING.rows_each, 2 * int(self.family.least_rows(columns)))
-        grains, left = [], most - 1
-        for K in EMBEDDING.grains[1:]:
-            if K * each <= n and left > 0:
-                grains.append(K)
-                left -= K
-        return grains
+        made: list[int] = []
+        best, level, worse = 1, self._predicts(curve.solutions[1].labels, 1), 0
+        for K in EMBEDDING.grains:
+            if K * each > self.pilot.n_distinct or sum(made) >= most - 1 or worse > EMBEDDING.patience:
+                break
+            curve.forward([K])
+            if K not in curve.solutions or self.budget.spent:
+                break
+            made.append(K)
+            now = self._predicts(curve.solutions[K].labels, K)
+            worse = 0 if now > level else worse + 1
+            best, level = (K, now) if now > level else (best, level)
+        return [K for K in made if best >= K]
+
+    def _predicts(self, labels: Array, K: int) -> float:
+        """Log-density of each half of the rows under soft clusters of the other half."""
+        some, total = self._affordable(K), 0.0
+        for half in (slice(0, None, 2), slice(1, None, 2)):
+            other = slice(1 - (half.start or 0), None, 2)
+            one, two = (Sample(some.X[h], some.seen[h], some.weight[h], some.ticket[h]) for h in (half, other))
+            if not one.weight.size or not two.weight.size:
+                return -np.inf
+            params, mass = self._soften(one, self._shares(labels[: some.weight.size][half], one.weight, K))
+            total += float(two.weight @ logsumexp(self._logs(params, mass, two.X), axis=1))
+        return total
 
     def _whole(self) -> Any:
         """One component of all rows."""
         return self.family.estimate(self.sample.X, self.sample.weight[:, None], self.spread)
 
+    def _affordable(self, K: int) -> Sample:
+        """Rows on which soft passes are made: all, unless that would take too long."""
+        columns = self.sample.X.shape[1]
+        work = EMBEDDING.soft_passes * K * columns * (columns if self.family.movable else 1)
+        return self.sample.first(int(max(EMBEDDING.soft_rows, EMBEDDING.soft_work / work)))
+
     def _grain(self, labels: Array, K: int) -> Any:
-        """The components of a clustering, hard and soft."""
-        family, sample = self.family, self.sample
-        columns = sample.X.shape[1]
+        """The components of a clustering after soft passes, those that rows say enough of."""
+        some = self._affordable(K)
+        params, mass = self._soften(some, self._shares(labels[: some.weight.size], some.weight, K))
+        return take(params, mass > self.family.least_rows(some.X.shape[1]) * float(some.weight.mean()))
+
+    def _shares(self, labels: Array, weight: Array, K: int) -> Array:
+        """Weights (n, K) of rows in hard clusters."""
         resp = np.zeros((labels.size, K))
-        resp[np.arange(labels.size), labels] = sample.weight
-        least = family.least_rows(columns) * float(sample.weight.mean())
-        hard = family.estimate(sample.X, resp, self.spread)
-        work = EMBEDDING.soft_work / (EMBEDDING.soft_passes * K * columns * (columns if family.movable else 1))
-        some = sample.first(int(max(EMBEDDING.soft_rows, work)))
-        mass, soft = resp.sum(axis=0), hard
+        resp[np.arange(labels.size), labels] = weight
+        return resp
+
+    def _soften(self, sample: Sample, resp: Array) -> tuple[Any, Array]:
+        """Parameters and weights of clusters after a few passes in which rows are shared."""
+        params, mass = self.family.estimate(sample.X, resp, self.spread), resp.sum(axis=0)
         for _ in range(EMBEDDING.soft_passes):
             if self.budget.spent:
                 break
-            with np.errstate(divide="ignore"):
-                logs = family.log_predictive(soft, some.X) + np.log(mass / mass.sum())
-            resp = softmax(logs, axis=1) * some.weight[:, None]
-            soft, mass = family.estimate(some.X, resp, self.spread), resp.sum(axis=0)
-        hard_mass = np.bincount(labels, weights=sample.weight, minlength=K)
-        return join([take(soft, mass > least), take(hard, hard_mass > least)])
+            resp = softmax(self._logs(params, mass, sample.X), axis=1) * sample.weight[:, None]
+            params, mass = self.family.estimate(sample.X, resp, self.spread), resp.sum(axis=0)
+        return params, mass
+
+    def _logs(self, params: Any, mass: Array, X: Any) -> Array:
+        """Logs of the weighted densities of rows, (n, K)."""
+        with np.errstate(divide="ignore"):
+            return self.family.log_predictive(params, X) + np.log(mass / mass.sum())
 
     def _once_each(self, params: Any) -> Any:
         """Candidates without those whose kernel mean is that of one before."""
@@ -100,7 +131,7 @@ class Makers(NamedTuple):
         kernel = self.kernel._replace(log_unit=float(logs.max()))
         S = self.family.inner(kernel, params, params)
         length = np.sqrt(np.maximum(np.diagonal(S), np.finfo(float).tiny))
-        same = S > EMBEDDING.same * length[:, None] * length
+        same = EMBEDDING.same * length[:, None] * length < S
         kept: list[int] = []
         for j in range(length.size):
             if not same[j, kept].any():

@@ -35,8 +35,10 @@ class EmbeddingNumbers(NamedTuple):
 
     # candidates
 
-    #: Numbers of clusters of which all are candidates. Set: by hand (six Gaussians, 1500 rows, 2 and 8 columns).
-    grains: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+    #: Numbers of clusters that are tried. Set: by hand.
+    grains: tuple[int, ...] = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+    #: Grains in a row that may predict rows worse before finer ones are given up. Set: by hand.
+    patience: int = 2
     #: Rows that there must be for each cluster of a grain. Set: by hand.
     rows_each: int = 15
     #: Soft passes that follow upon a hard clustering. Set: by hand.
@@ -47,13 +49,15 @@ class EmbeddingNumbers(NamedTuple):
     #: Rows at least that soft passes are made on. Set: by hand.
     soft_rows: int = 1000
     #: Cosine of the angle between the kernel means of two candidates above which they are one. Set: by hand.
-    same: float = 0.9999
+    same: float = 0.99
     #: Candidates that are drawn, "local" and "prior". Set: spec/embedding.md, section 7.
     drawn: int = 200
     #: Neighbours of a row from which a "local" candidate is made. Set: spec/embedding.md, section 7.
     near_rows: int = 20
     #: Squared norm of what is cut off that decides how many are drawn at least, "prior". Set: by hand.
     truncation: float = 1e-6
+    #: Largest concentration: more candidates than anybody can have. Set: as VariationalDPMixture.
+    most_concentration: float = 1e8
     #: Least variance of a component, as a share of that of each column. Set: by hand.
     floor: float = 1e-6
     #: The same as a share of the variance of all columns, for columns that do not vary. Set: by hand.
@@ -80,7 +84,7 @@ class EmbeddingNumbers(NamedTuple):
     #: Steps of L-BFGS in a round. Set: by hand.
     steps: int = 50
     #: Share of the objective that a round must gain, or it is the last. Set: by hand.
-    gain: float = 1e-6
+    gain: float = 1e-5
 
     # the test
 

@@ -69,11 +69,13 @@ class ExactTarget(Target):
         self.family, self.kernel, self.rows = family, kernel, rows
 
     def in_units_of(self, params: Any) -> "ExactTarget":
+        """In logs: with many columns lengths leave the range."""
         logs = self.family.log_norms(self.kernel, params)
         unit = float(logsumexp(logs) - np.log(logs.size))
         return ExactTarget(self.family, self.kernel._replace(log_unit=unit), self.rows)
 
     def inner(self, params: Any) -> Array:
+        """In closed form."""
         return self.family.inner(self.kernel, params, params)
 
     def parts(self, params: Any, budget: Budget | None = None) -> list[Part]:
@@ -90,6 +92,7 @@ class ExactTarget(Target):
         return [Part(total / max(m, np.finfo(float).tiny), float(m)) for total, m in zip(np.asarray(sums), mass)]
 
     def slopes(self, params: Any, p: Array) -> Slopes:
+        """A pass over the rows."""
         rows = self.rows
         share = rows.weight / rows.weight.sum()
 
@@ -113,20 +116,24 @@ class FeatureTarget(Target):
         return self.family.component_features(self.kernel, self.frequencies, params)
 
     def in_units_of(self, params: Any) -> "FeatureTarget":
+        """Lengths of features."""
         squares = float((self._features(params) ** 2).sum(axis=1).mean())
         unit = max(squares, np.finfo(float).tiny)
         return FeatureTarget(self.family, self.kernel, self.frequencies, self.sums, unit)
 
     def inner(self, params: Any) -> Array:
+        """Products of features."""
         features = self._features(params)
         return features @ features.T / self.unit
 
     def parts(self, params: Any, budget: Budget | None = None) -> list[Part]:
+        """Products with what was summed."""
         features = self._features(params)
         means = self.sums.total / np.maximum(self.sums.mass, np.finfo(float).tiny)[:, None]
         return [Part(features @ mean / self.unit, float(mass)) for mean, mass in zip(means, self.sums.mass)]
 
     def slopes(self, params: Any, p: Array) -> Slopes:
+        """Features move with the components."""
         excess = self._features(params).T @ p - self.sums.mean
         found = self.family.feature_slopes(self.frequencies, params, p, excess)
         return Slopes(found.mean / self.unit, found.covariance / self.unit)

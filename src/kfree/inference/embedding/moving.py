@@ -80,8 +80,8 @@ class _Shape:
             values, vectors = np.linalg.eigh(above)
             least = np.finfo(float).eps * np.maximum(values[:, -1:], np.finfo(float).tiny)
             half = vectors * np.sqrt(np.maximum(values, least))[:, None]
-            lower = np.linalg.qr(half.transpose(0, 2, 1), mode="r").transpose(0, 2, 1)
-            root = lower[:, *np.tril_indices(self._D)]
+            upper = np.asarray(np.linalg.qr(half.transpose(0, 2, 1), mode="r"))
+            root = upper.transpose(0, 2, 1)[:, *np.tril_indices(self._D)]
         else:
             root = np.sqrt(np.maximum(above, 0.0))
         return np.concatenate([self._given.mean.ravel(), root.ravel()])

@@ -2,8 +2,9 @@
 
     min  1/2 p' (S + ridge I) p - R' p,  p >= 0, sum p = 1
 
-With S + ridge I = L L' and b = L^{-1} R it is non-negative least squares: w minimises |L' w - b (1' w)|^2 + (1' w - 1)^2
-and p = w / sum w, for with w = t p the minimum over t is an increasing function of |L' p - b|^2.
+With S + ridge I = L L' and b = L^{-1} R it is non-negative least squares: w minimises
+|L' w - b (1' w)|^2 + (1' w - 1)^2 and p = w / sum w, for with w = t p the minimum over t is an increasing function of
+|L' p - b|^2.
 """
 
 from typing import NamedTuple

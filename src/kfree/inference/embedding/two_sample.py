@@ -1,9 +1,8 @@
-"""Do two tables come from one distribution? The distance of their kernel means, and how often chance makes it as large."""
+"""Do two tables come from one distribution? The distance of their kernel means, and how often chance is as large."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from kfree.families import Array
 from kfree.families.points import Kernel, PointFamily
@@ -23,15 +22,14 @@ class MMDTest(NamedTuple):
 
 
 def permutation_test(
-    family: PointFamily, kernel: Kernel, X: Any, Y: Any, count: int, rng: np.random.Generator
+    family: PointFamily, kernel: Kernel, rows: Any, n: int, count: int, rng: np.random.Generator
 ) -> MMDTest:
-    """Compare rows X with rows Y, as the kernel sees them.
+    """Compare the first n rows with the others, as the kernel sees them.
 
     Nothing but which rows belong to which table differs between permutations, so that under the hypothesis all are
     alike and the level is exact: the kernel must not know which rows are which, either.
     """
-    n, m = X.shape[0], Y.shape[0]
-    rows = sp.vstack([X, Y], format="csr") if sp.issparse(X) else np.concatenate([X, Y])
+    m = rows.shape[0] - n
     signs = np.concatenate([np.full(n, 1 / n), np.full(m, -1 / m)])
     statistics = []
     for start in range(0, count + 1, EMBEDDING.permuted):
