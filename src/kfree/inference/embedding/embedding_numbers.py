@@ -11,8 +11,10 @@ class EmbeddingNumbers(NamedTuple):
     #: Optimality gap, in units of the mean squared length of candidates, above which a solution is no solution. Set:
     #: spec/embedding.md, section 5.
     most_gap: float = 1e-8
-    #: Gap at which a solution that was followed from another one is done. Set: rounding of float64.
+    #: Gap at which a solution is not looked at again. Set: rounding of float64.
     small_gap: float = 1e-14
+    #: Gap with which a solution that was followed from another one will do. Set: by hand.
+    path_gap: float = 1e-12
     #: Ridge, in the same units, that is taken if candidates repeat and the user's is too small. Set:
     #: spec/embedding.md, section 5.
     least_ridge: float = 1e-12

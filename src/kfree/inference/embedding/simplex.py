@@ -53,18 +53,19 @@ def solve(S: Array, R: Array, ridge: float) -> Weights:
     w, _ = nnls(system, np.append(np.zeros(T), 1.0), maxiter=30 * T + 100)
     total = w.sum()
     p = w / total if total > 0 else np.full(T, 1.0 / T)
-    best = follow(S, R, ridge, p) if gap_of(S, R, ridge, p) > EMBEDDING.small_gap else p
-    return checked(Weights(best, ridge, gap_of(S, R, ridge, best)))
-
-
-def checked(found: Weights) -> Weights:
-    """A solution that is one."""
-    if not found.gap <= EMBEDDING.most_gap:
+    best = follow(S, R, ridge, p) if gap_of(S, R, ridge, p) > EMBEDDING.small_gap * _scale(R, ridge) else p
+    gap = gap_of(S, R, ridge, best)
+    if not gap <= EMBEDDING.most_gap * _scale(R, ridge):
         raise NoSolution(
-            f"The weights of {found.p.size} candidates may be {found.gap:g} above the minimum, more than "
-            f"{EMBEDDING.most_gap:g}. This is a bug in kfree; please report it with the data."
+            f"The weights of {T} candidates may be {gap:g} above the minimum, more than rounding. This is a bug in "
+            "kfree; please report it with the data."
         )
-    return found
+    return Weights(best, ridge, gap)
+
+
+def _scale(R: Array, ridge: float) -> float:
+    """Size of what gradients are differences of: their rounding scales with it."""
+    return max(1.0, ridge, float(np.abs(R).max()))
 
 
 def follow(S: Array, R: Array, ridge: float, p: Array) -> Array:
@@ -91,7 +92,7 @@ def follow(S: Array, R: Array, ridge: float, p: Array) -> Array:
             best, least = p.copy(), gap
         gradient = S @ p + ridge * p - R
         worst = int(gradient.argmin())
-        if gap <= EMBEDDING.small_gap or active[worst]:
+        if gap <= EMBEDDING.small_gap * _scale(R, ridge) or active[worst]:
             break
         active[worst] = True
     return best
@@ -136,4 +137,4 @@ def _next(S: Array, R: Array, ridge: float, p: Array) -> Weights:
     except np.linalg.LinAlgError:
         return solve(S, R, ridge)
     gap = gap_of(S, R, ridge, found)
-    return Weights(found, ridge, gap) if gap <= EMBEDDING.least_ridge else solve(S, R, ridge)
+    return Weights(found, ridge, gap) if gap <= EMBEDDING.path_gap * _scale(R, ridge) else solve(S, R, ridge)
