@@ -88,7 +88,7 @@ def _check_covariances(given: Array, wanted: tuple[int, ...], spread: Spread, un
 
 def _near_covariances(means: Array, family: PointFamily, sample: Sample, spread: Spread) -> Array | None:
     """Covariances of the rows that are nearest to each mean, about their own mean."""
-    labels = family.apart(sample.X, means).argmin(axis=1)
-    resp = np.zeros((labels.size, means.shape[0]))
-    resp[np.arange(labels.size), labels] = sample.weight
+    apart = family.apart(sample.X, means)
+    resp = (apart == apart.min(axis=1, keepdims=True)).astype(np.float64)  # repeated means share their rows
+    resp *= (sample.weight / resp.sum(axis=1))[:, None]
     return family.covariances(family.estimate(sample.X, resp, spread))

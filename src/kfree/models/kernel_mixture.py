@@ -119,6 +119,11 @@ class KernelProblem(NamedTuple):
             return makers.local(EMBEDDING.drawn if count is None else count, seed)
         if count is None:
             enough = truncation(wish.concentration, 1 / EMBEDDING.truncation, "mean", 0.0)
+            if enough > EMBEDDING.most_drawn:
+                raise ValueError(
+                    f"concentration={wish.concentration:g} asks for {enough} candidates, more than "
+                    f"{EMBEDDING.most_drawn}, which take long. Pass n_candidates."
+                )
             count = max(EMBEDDING.drawn, enough)
         return makers.prior(count, np.random.default_rng(seed))
 
@@ -376,7 +381,12 @@ def _inside(X: Any, n: Array, family: PointFamily) -> tuple[Any, Units, Array]:
     """Rows in units of their own, these units, and variances of columns."""
     if family.continuous:
         found = standardise(X, n, by_column=False)
-        return found.rows, found.units, found.variance
+        if not found.spread > 0:
+            return found.rows, found.units, found.variance
+        # samples are drawn by the content of rows: the last digits of the mean must not be a part of it
+        step = found.units.scale * 2.0**-10
+        units = Units(np.rint(found.units.shift / step) * step, found.units.scale)
+        return units.rows(X), units, found.variance
     return _floats(X), Units.of_counts(X.shape[1]), np.ones(X.shape[1])
 
 

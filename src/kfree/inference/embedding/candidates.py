@@ -62,10 +62,12 @@ class Makers(NamedTuple):
         """Numbers of clusters, up to the best; finer ones are tried until a few in a row are worse."""
         columns = self.sample.X.shape[1]
         each = max(EMBEDDING.rows_each, 2 * int(self.family.least_rows(columns)))
+        # of rows that take few values many are copies, which say nothing of the width of a Gaussian
+        rows = self.pilot.n_distinct if self.family.continuous else self.pilot.n
         made: list[int] = []
         best, level, worse = 1, self._predicts(curve.solutions[1].labels, 1), 0
         for K in EMBEDDING.grains:
-            if K * each > self.pilot.n_distinct or sum(made) >= most - 1 or worse > EMBEDDING.patience:
+            if K * each > rows or self.pilot.n_distinct < K or sum(made) >= most - 1 or worse > EMBEDDING.patience:
                 break
             curve.forward([K])
             if K not in curve.solutions or self.budget.spent:

@@ -54,6 +54,8 @@ class EmbeddingNumbers(NamedTuple):
     same: float = 0.99
     #: Candidates that are drawn, "local" and "prior". Set: spec/embedding.md, section 7.
     drawn: int = 200
+    #: Candidates that are drawn without being asked for, at most. Set: by hand, time.
+    most_drawn: int = 5000
     #: Neighbours of a row from which a "local" candidate is made. Set: spec/embedding.md, section 7.
     near_rows: int = 20
     #: Squared norm of what is cut off that decides how many are drawn at least, "prior". Set: by hand.
