@@ -78,7 +78,7 @@ def fit_truncated(X):
 
 def free_energy_from(X, resp):
     """Our free energy (of all components, the infinite tail included) after one update from responsibilities (n, T)."""
-    problem = MixtureProblem.of(X, None, "gaussian", None, StickBreaking())
+    problem = MixtureProblem.of(X, None, "gaussian", "fixed", StickBreaking())
     setting, tied = problem.setting, problem.tied
     form = setting.family.form(join([setting.prior] * resp.shape[1]))
     sums = sums_of(tied, form, np.ascontiguousarray(resp.T))

@@ -78,7 +78,7 @@ def test_three_blobs_are_three_components(name):
     assert model.converged_
     assert model.n_nodes_ == 180
     assert (np.diff(model.free_energy_trace_) <= 1e-9).all()
-    assert_allclose(model.free_energy_trace_[-1], model.free_energy_)
+    assert_allclose(model.free_energy_trace_[-1], model.free_energy_ + model.prior_penalty_)
 
 
 def test_kinds_of_counts_are_found():
@@ -152,11 +152,11 @@ def test_results_move_with_shift_and_scale(name, c):
     assert_allclose(two.score_samples(c * X + shift), one.score_samples(X) - 3 * np.log(c), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "spherical"])
-def test_results_turn_with_rotations(name):
+@pytest.mark.parametrize(("name", "prior"), [("gaussian", "fixed"), ("spherical", "fixed"), ("spherical", "learn")])
+def test_results_turn_with_rotations(name, prior):
     X = blobs(40, 3) * [1.0, 0.5, 0.8]
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
-    one, two = (VariationalDPMixture(family=name).fit(x) for x in (X, X @ turn))
+    one, two = (VariationalDPMixture(family=name, prior=prior).fit(x) for x in (X, X @ turn))
     assert_allclose(two.free_energy_, one.free_energy_, rtol=1e-8)
     assert (one.labels_ == two.labels_).all()
     assert_allclose(two.means_, one.means_ @ turn, atol=1e-5)
@@ -294,12 +294,14 @@ def test_priors_of_the_user_are_used():
     X = blobs()
     wide = VariationalDPMixture(prior={"covariance": 100.0}).fit(X)
     assert wide.n_components_ < 3
-    default = VariationalDPMixture().fit(X)
+    default = VariationalDPMixture(prior="fixed").fit(X)
     spread = np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1]
     same = {"mean": X.mean(axis=0), "mean_precision": 0.01, "degrees_of_freedom": 3.0, "covariance": 0.01 * spread}
     assert_allclose(VariationalDPMixture(prior=same).fit(X).free_energy_, default.free_energy_)
-    matrix = VariationalDPMixture(prior={"covariance": 0.01 * spread * np.eye(2)}).fit(X)
-    assert_allclose(matrix.free_energy_, default.free_energy_)
+    for name, width in (("covariance", 0.01 * spread * np.eye(2)), ("covariance", [0.01 * spread] * 2),
+                        ("sd", 0.1 * np.sqrt(spread)), ("sd", [0.1 * np.sqrt(spread)] * 2)):  # fmt: skip
+        given = {key: value for key, value in same.items() if key != "covariance"} | {name: width}
+        assert_allclose(VariationalDPMixture(prior=given).fit(X).free_energy_, default.free_energy_)
     assert VariationalDPMixture(family="poisson", prior={"shape": 1.0, "rate": 2.0}).fit(data("poisson")).converged_
 
 
@@ -356,8 +358,8 @@ def test_threads_do_not_change_the_result(monkeypatch):
 def test_the_free_energy_agrees_with_scikit_learn_up_to_a_constant():
     X = blobs(100, 3, centres=(-4, 0, 3))
     spread = np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1]
-    problem = MixtureProblem.of(X, None, "gaussian", None, StickBreaking(1.0, 1.0))
-    ours, energies, gaps = VariationalDPMixture().fit(X), [], []
+    problem = MixtureProblem.of(X, None, "gaussian", "fixed", StickBreaking(1.0, 1.0))
+    ours, energies, gaps = VariationalDPMixture(prior="fixed").fit(X), [], []
     for T, seed in product((3, 4, 5), range(3)):
         rival = BayesianGaussianMixture(
             n_components=T, weight_concentration_prior=1.0, mean_precision_prior=0.01, mean_prior=X.mean(axis=0),
@@ -399,7 +401,10 @@ def ours_at(rival, problem):
         ({"concentration": (1.0, 2.0, 3.0)}, ValueError, "pair"),
         ({"concentration": "big"}, TypeError, "concentration must be a number"),
         ({"concentration": np.inf}, ValueError, "at most"),
-        ({"prior": 3.0}, TypeError, "prior must be None or a dict"),
+        ({"prior": 3.0}, TypeError, "prior must be 'learn', 'fixed' or a dict"),
+        ({"prior": "flat"}, ValueError, "Unknown prior 'flat'"),
+        ({"prior": {"sd": 1.0, "covariance": 1.0}}, ValueError, "both 'sd' and 'covariance'"),
+        ({"prior": {"sd": np.eye(2)}}, ValueError, "one for each column"),
         ({"prior": {"width": 1.0}}, ValueError, "not a hyperparameter"),
         ({"prior": {"covariance": "small"}}, TypeError, "must be a number or an array"),
         ({"prior": {"covariance": -1.0}}, ValueError, "above 0"),
@@ -467,4 +472,4 @@ def test_the_trace_ends_with_the_free_energy_of_the_nodes(seconds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = VariationalDPMixture(accelerate="tree", max_time=seconds).fit(X)
-    assert model.free_energy_trace_[-1] == model.tied_free_energy_
+    assert model.free_energy_trace_[-1] == model.tied_free_energy_ + model.prior_penalty_

@@ -13,8 +13,9 @@ from fuzz.subjects import SUBJECTS
 from fuzz.tables import lay_out
 from fuzz.watched import Fault, Refused, doubt, watched, weight_of
 
-#: Ends of windows of lam, which may be infinite or, off the envelope, missing; lam as a share of what may be nothing.
-_OPEN = ("lam_window_", "path_", "lam_share_")
+#: Ends of windows of lam, which may be infinite or, off the envelope, missing; lam as a share of what may be nothing;
+#: deviations of what has no variance.
+_OPEN = ("lam_window_", "path_", "lam_share_", "means_sd_")
 
 
 def _numbers(value: Any) -> np.ndarray | None:

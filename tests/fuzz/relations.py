@@ -35,7 +35,9 @@ def layout(case: Case, model: Any) -> list[Fault]:
 
 def order(case: Case, model: Any) -> list[Fault]:
     """Rows in another order, where the order is nobody's business."""
-    if not _free_of_order(case) or not (case.ordinary or is_tied(case)):
+    # where rows are equally far, sums that are not exact decide, and these have an order
+    exact = is_tied(case) and (case.weight is None or bool((weight_of(case) == np.rint(weight_of(case))).all()))
+    if not _free_of_order(case) or not (case.ordinary or (exact and weight_of(case).sum() < 2.0**50)):
         return []
     mixed = np.random.default_rng(case.seed).permutation(len(case.values))
     return _differences(case, model, _second_fit(case.rows(mixed)), rows=mixed)

@@ -162,17 +162,29 @@ def _stepwise(rng, X):
     }
 
 
+def _some_of_the_prior(rng, family):
+    """Some hyperparameters, held."""
+    if family in ("gaussian", "diag", "spherical"):
+        given = {"mean_precision": 10.0 ** rng.integers(-20, 8), "degrees_of_freedom": 100.0, "sd": 1.0}
+    elif family == "poisson":
+        given = {"shape": 1.0, "rate": 10.0 ** rng.integers(-6, 6)}
+    else:
+        given = {"counts": 10.0 ** rng.integers(-6, 6)} if family == "multinomial" else {"ones": 2.0, "zeros": 0.1}
+    return {name: float(value) for name, value in given.items() if rng.random() < 0.5}
+
+
 def _mixture(rng, X):
     with np.errstate(all="ignore"):
         whole = np.nanmin(X) >= 0 and (np.floor(X) == X).all()
     fits = ["gaussian", "diag", "spherical"] + (["multinomial", "poisson"] if whole else [])
     fits += ["bernoulli"] if np.isin(X, (0, 1)).all() else []
     families = ("gaussian", "diag", "spherical", "multinomial", "poisson", "bernoulli")
+    family = choose(rng, *families) if rng.random() < 0.1 else choose(rng, *fits)
     return {
-        "family": choose(rng, *families) if rng.random() < 0.1 else choose(rng, *fits),
+        "family": family,
         "accelerate": choose(rng, "auto", None, "tree", "kdtree"),
         "concentration": choose(rng, 1.0, 1.0, 1e-9, 1e-300, 30.0, 1e6, [0.5, 2.0]),
-        "prior": None,
+        "prior": choose(rng, "learn", "learn", "fixed", _some_of_the_prior(rng, family)),
         "max_components": choose(rng, None, None, 1, 3),
         "n_candidates": choose(rng, 10, 1),
         "n_failed": choose(rng, 1, 3),

@@ -70,6 +70,10 @@ def lam_for_k(
     return _usable(radii, problem.table, divergence)
 
 
+#: Radii below this share of the largest are rounding, squared: of unit vectors in the same direction, say.
+_ROUNDING = 1e-28
+
+
 def _usable(radii: Array, table: Table, divergence: Any) -> float:
     """The last radius, or the smallest positive one before it; infinite radii are an error."""
     if not np.isfinite(radii[-1]):
@@ -77,7 +81,8 @@ def _usable(radii: Array, table: Table, divergence: Any) -> float:
             f"The rows are infinitely far from each other under divergence={divergence!r}: they have zeros in "
             "different columns. Pass smoothing > 0 (0.1 to 1 is usual)."
         )
-    positive = radii[np.isfinite(radii) & (radii > 0)]
+    finite = radii[np.isfinite(radii)]
+    positive = finite[finite > _ROUNDING * finite.max(initial=0.0)]
     if not positive.size or table.all_equal:  # what is positive then is rounding
         raise ValueError("All rows are equal: every lam > 0 gives one cluster.")
     return float(positive[-1])
@@ -177,7 +182,7 @@ def lam_path(
         if lam is None:
             low = _usable(radii, table, divergence)
             high = float(radii[0]) if np.isfinite(radii[0]) else low
-            values = np.geomspace(high * 1.001, low, n_lam)
+            values = np.geomspace(high * 1.001, low / 1.001, n_lam)  # at a radius itself rounding would decide
         else:
             given = as_numbers("lam", lam).ravel()
             wrong = np.flatnonzero(~(given > 0))

@@ -17,7 +17,7 @@ from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.acceleration import ACCELERATE, EXPAND, FINAL, Acceleration
 from kfree.models.checks import check_choice, check_number, check_verbose, check_weight
-from kfree.models.mixture import MixtureProblem, Solved, check_concentration
+from kfree.models.mixture import MixtureProblem, Solved, check_concentration, published
 from kfree.rows import set_span_threads
 
 
@@ -139,7 +139,7 @@ class VariationalDPMixture(MixtureEstimator):
         family="gaussian",
         accelerate="auto",
         concentration=1.0,
-        prior=None,
+        prior="learn",
         max_components=None,
         n_candidates=10,
         n_failed=1,
@@ -217,6 +217,23 @@ class VariationalDPMixture(MixtureEstimator):
         with set_span_threads():
             return self._model.shares(X, tail=tail)
 
+    def sample_parameters(self, n_samples=1):
+        """Draw weights and parameters of the components from their variational posterior.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        dict of arrays
+            "weights" (n_samples, T), which sum to one with what is left for components that were not found; "means"
+            (n_samples, T, D); for Gaussians "covariances" (n_samples, T, D, D), (n_samples, T, D) or (n_samples, T).
+        """
+        check_is_fitted(self)
+        check_number("n_samples", n_samples, least=1, integer=True)
+        return self._posterior.draw(int(n_samples), self._draws())
+
     def _check_parameters(self) -> None:
         check_choice("family", self.family, tuple(CONJUGATE))
         if self.accelerate is not None:
@@ -244,10 +261,15 @@ class VariationalDPMixture(MixtureEstimator):
 
     def _publish(self, problem: MixtureProblem, partition: Partition, found: FoundMixture, X: Any, weight: Any) -> None:
         """Write every fitted attribute, once."""
+        problem = problem._replace(setting=found.setting)
         solved = Solved.of(problem, found.mixture, partition, X, weight)
+        self.prior_ = published(found.setting.family, found.setting.prior, problem.units)
         self._publish_model(solved.model, solved.labels)
+        self._posterior = solved.posterior
+        self.weights_sd_, self.means_sd_ = solved.posterior.deviations()
         self.tail_weight_ = float(solved.model.weights[-1])
         self.free_energy_, self.tied_free_energy_ = solved.energy, found.energy
+        self.prior_penalty_ = found.penalty
         self.free_energy_trace_ = np.array(found.trace)
         self.n_nodes_ = found.n_nodes
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged

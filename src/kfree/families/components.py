@@ -41,6 +41,14 @@ class Whitened(NamedTuple):
 Form = Linear | Weighted | Whitened
 
 
+def grained(form: Form, grain: Array | None) -> Form:
+    """Expected log-likelihoods of rows whose entries are known up to errors of mean 0 and these variances (p,)."""
+    if grain is None or isinstance(form, Linear):
+        return form
+    squares = form.precision @ grain if isinstance(form, Weighted) else (form.root**2).sum(axis=2) @ grain
+    return form._replace(offset=form.offset + 0.5 * squares)
+
+
 class Components(ABC):
     """A family of components. ``params`` is its record, K in front."""
 

@@ -103,7 +103,8 @@ class Geometry:
         if self.eta == 0 or self.prior_mean is None:
             return np.zeros(affine.offset.shape[0])
         base = self.family.divergence(self.prior_mean, self.anchor)
-        return self.eta * (base + affine.size + np.abs(affine.coef) @ np.abs(self.prior_mean))
+        with np.errstate(over="ignore"):  # of what is next to the largest numbers nothing is known but that
+            return self.eta * (base + affine.size + np.abs(affine.coef) @ np.abs(self.prior_mean))
 
     def singleton_centre(self, stats: Array, weight: Array) -> Array:
         """Centres of clusters that hold one row each."""

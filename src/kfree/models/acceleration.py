@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import scipy.sparse as sp
 
-from kfree.inference.loop import Budget, attempt
+from kfree.inference.loop import Budget, attempt, repeat
 from kfree.inference.variational.greedy import FoundMixture, GreedyGoal, polish, search
 from kfree.inference.variational.nodes import ExpansionRule, TreeNodes
 from kfree.inference.variational.partition import Partition, SingleRows
 from kfree.inference.variational.variational_numbers import VARIATIONAL
-from kfree.models.mixture import MixtureProblem
+from kfree.models.mixture import MixtureProblem, PriorStart
 from kfree.rows.tree import Slices, Tree
 
 ACCELERATE = ("auto", "tree", "kdtree")
@@ -57,11 +57,30 @@ class Acceleration(NamedTuple):
 
     def search(self, problem: MixtureProblem, partition: Partition, goal: GreedyGoal, budget: Budget) -> FoundMixture:
         """Grow a mixture; then exact updates of all rows, if they are wanted and have not been made."""
-        found = search(problem.setting, partition, goal, budget)
+        found = self._best_start(problem, partition, goal, budget)
         if self.final != "polish" or partition.fixed:
             return found
         goal = goal._replace(max_iter=VARIATIONAL.polish)
-        return polish(problem.setting, SingleRows(partition.rows), found, goal, budget)
+        return polish(found.setting, SingleRows(partition.rows), found, goal, budget)
+
+    def _best_start(
+        self, problem: MixtureProblem, partition: Partition, goal: GreedyGoal, budget: Budget
+    ) -> FoundMixture:
+        """The mixture of least penalised free energy, of one search for each prior to begin with."""
+        # beside many rows it does not matter where learning starts
+        starts = problem.starts if partition.fixed else problem.starts[:1]
+
+        def one(start: PriorStart) -> FoundMixture:
+            return search(problem.setting._replace(prior=start.prior), partition, goal, budget, start.learner)
+
+        def one_more(best: FoundMixture) -> tuple[FoundMixture, bool]:
+            found = one(left.pop(0))
+            better = found.energy + found.penalty < best.energy + best.penalty
+            return (found if better else best)._replace(n_iter=best.n_iter + found.n_iter), not left
+
+        first, *left = starts
+        best = one(first)
+        return repeat(one_more, best, budget)[0] if left else best
 
 
 def check_dense(X: Any, name: str) -> None:

@@ -184,8 +184,10 @@ class FeatureProblem(NamedTuple):
             X, weight, place = merge_copies(X, weight)
         dtype, shift = np.float32 if X.dtype == np.float32 else np.float64, np.zeros(X.shape[1])
         if intercept and not sp.issparse(X):  # features do not see the offset, and neither should rounding
+            # weights of about one: the sum of weighted rows must not overflow
+            even = np.ldexp(weight, -np.frexp(weight.max())[1]) if weight.size else None
             with np.errstate(over="ignore"):
-                shift = np.average(X.astype(np.float64, copy=False), axis=0, weights=weight if weight.size else None)
+                shift = np.average(X.astype(np.float64, copy=False), axis=0, weights=even)
             X = X - shift
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             full = FeatureTable(X, weight, intercept=intercept)

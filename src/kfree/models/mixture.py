@@ -7,37 +7,60 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.families.conjugate import ANCHORED, CONJUGATE, Conjugate, Facts, join
-from kfree.families.conjugate.conjugate_family import FARTHEST, LEAST_WIDTH, MOST_WIDTH, hyperparameter
+from kfree.families.conjugate.conjugate_family import FARTHEST, LEAST_WIDTH, MOST_WIDTH, Hyperprior, hyperparameter
 from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.posterior import Mixture, Setting
+from kfree.inference.variational.prior_learning import Learner
 from kfree.inference.variational.variational_numbers import VARIATIONAL
-from kfree.models.checks import check_number, check_weight
+from kfree.models.checks import check_choice, check_number, check_weight
 from kfree.models.mixture_model import MixtureModel, check_rows, make_tied
 from kfree.rows import Tied
+from kfree.rows.recording import recording_error
 from kfree.rows.standardise import LARGEST, Units, blocks, standardise
 from kfree.structures import StickBreaking
 
+PRIORS = ("learn", "fixed")
 
-def check_given(prior: Any, family: Conjugate) -> Mapping[str, Any]:
-    """Hyperparameters by name."""
-    if prior is None:
-        return {}
-    if not isinstance(prior, Mapping):
-        raise TypeError(
-            f"prior must be None or a dict of hyperparameters, got {type(prior).__name__}. family={family.name!r} "
-            f"knows {', '.join(map(repr, family.hyperparameters))}."
-        )
-    for name in prior:
-        if name not in family.hyperparameters:
-            raise ValueError(
-                f"prior[{name!r}] is not a hyperparameter of family={family.name!r}. It knows "
-                f"{', '.join(map(repr, family.hyperparameters))}."
+
+class PriorWish(NamedTuple):
+    """What the user said of the prior."""
+
+    learn: bool
+    given: Mapping[str, Any]  # hyperparameters by name
+
+    @classmethod
+    def of(cls, prior: Any, family: Conjugate) -> "PriorWish":
+        """Read ``prior``: a word, or hyperparameters by name."""
+        names = ", ".join(map(repr, family.hyperparameters))
+        if isinstance(prior, str):
+            return cls(check_choice("prior", prior, PRIORS, "a dict of hyperparameters") == "learn", {})
+        if not isinstance(prior, Mapping):
+            raise TypeError(
+                f"prior must be 'learn', 'fixed' or a dict of hyperparameters, got {type(prior).__name__}. "
+                f"family={family.name!r} knows {names}."
             )
-        try:
-            np.asarray(prior[name], dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"prior[{name!r}] must be a number or an array of numbers, got {prior[name]!r}.") from error
-    return prior
+        known = (*family.hyperparameters, "sd") if "covariance" in family.hyperparameters else family.hyperparameters
+        for name in prior:
+            if name not in known:
+                raise ValueError(
+                    f"prior[{name!r}] is not a hyperparameter of family={family.name!r}. It knows "
+                    f"{', '.join(map(repr, known))}."
+                )
+            try:
+                np.asarray(prior[name], dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise TypeError(
+                    f"prior[{name!r}] must be a number or an array of numbers, got {prior[name]!r}."
+                ) from error
+        given = dict(prior)
+        if "sd" in given:
+            if "covariance" in given:
+                raise ValueError("prior has both 'sd' and 'covariance', which is its square. Pass one of them.")
+            with np.errstate(over="ignore"):
+                given["covariance"] = np.asarray(given.pop("sd"), dtype=np.float64) ** 2
+            if given["covariance"].ndim > 1:
+                raise ValueError("prior['sd'] must be a number, or one for each column. Pass a matrix as 'covariance'.")
+        return cls(True, given)
 
 
 def check_concentration(concentration: Any) -> StickBreaking:
@@ -63,6 +86,13 @@ def check_concentration(concentration: Any) -> StickBreaking:
     return StickBreaking(float(pair[0]), float(pair[1]))
 
 
+class PriorStart(NamedTuple):
+    """A prior to begin with, and what moves it, if it is learned."""
+
+    prior: Any  # record of one component
+    learner: Learner | None = None
+
+
 class MixtureProblem(NamedTuple):
     """Checked rows and what is assumed of them."""
 
@@ -70,12 +100,14 @@ class MixtureProblem(NamedTuple):
     tied: Tied  # the rows that weigh something, for the partition
     units: Units
     degenerate: bool  # rows do not differ
+    starts: list[PriorStart]  # searches begin with each of them
 
     @classmethod
     def of(cls, X: Any, sample_weight: Any, name: str, prior: Any, weights: StickBreaking) -> "MixtureProblem":
         """Check X for the family and bring it into units of its own."""
         family = CONJUGATE[name]()
-        given = check_given(prior, family)
+        wish = PriorWish.of(prior, family)
+        learn = wish.learn and bool(family.starts) and not set(family.hyperparameters) <= set(wish.given)
         check_rows(X, family)
         weight = check_weight(sample_weight, X.shape[0])
         if weight.sum() > VARIATIONAL.most_weight:
@@ -86,18 +118,38 @@ class MixtureProblem(NamedTuple):
         n = np.array(weight) if weight.size else np.ones(X.shape[0])  # a copy: it may be permuted
         if (n == 0).any():
             X, n = X[n > 0], n[n > 0]
-        if family.continuous:
-            rows, units, spread, _ = standardise(X, n, by_column=False)
-            facts = Facts(X.shape[1], spread if spread > 0 else 1.0, np.zeros(X.shape[1]))
-        else:
-            rows, units, spread = X, Units.of_counts(X.shape[1]), 1.0
-            facts = Facts(X.shape[1], 1.0, _mean(X, n))
-        own = family.prior(facts, _in_units(given, units))
+        rows, units, facts, degenerate = _prepare(X, n, family, learn)
+        given = _in_units(wish.given, units)
+        learn = learn and not degenerate
+        starts = _starts(family, facts, given, float(n.sum())) if learn else [PriorStart(family.prior(facts, given))]
+        own = starts[0].prior
         if name in ANCHORED and max(X.max(), *(field.max() for field in own)) >= VARIATIONAL.large_count:
             family = ANCHORED[name](facts.mean)
         setting = Setting(family, own, weights)
+        if learn and family.continuous:
+            grain, deviation = recording_error(rows, facts.variance), np.sqrt(facts.variance)
+            setting = setting._replace(grain=grain, deviation=deviation if family.column_units else None)
         _check_blur(setting, float(n.sum()))
-        return cls(setting, make_tied(rows, n, family, units), units, not spread > 0)
+        return cls(setting, make_tied(rows, n, family, units), units, degenerate, starts)
+
+
+def _prepare(X: Any, n: Array, family: Conjugate, learn: bool) -> tuple[Any, Units, Facts, bool]:
+    """Rows in units of their own, the units, what default priors depend on, and whether rows do not differ."""
+    p = X.shape[1]
+    if not family.continuous:
+        return X, Units.of_counts(p), Facts(p, 1.0, _mean(X, n)), False
+    rows, units, spread, variance = standardise(X, n, by_column=learn and family.column_units)
+    variance = np.where(variance > 0, variance, 1.0)  # a column that does not vary is as wide as its unit
+    return rows, units, Facts(p, spread if spread > 0 else 1.0, np.zeros(p), variance), not spread > 0
+
+
+def _starts(family: Conjugate, facts: Facts, given: dict[str, Any], total: float) -> list[PriorStart]:
+    """Where learning starts: with the star, moved from the first component on; and with narrower ones, moved only once
+    there are two. The first may stop too early, the others may split noise: the least penalised free energy tells."""
+    narrowest = max(VARIATIONAL.least_variance, np.finfo(float).eps * total)
+    hyper = Hyperprior(family.star(facts, given), frozenset(given), narrowest * facts.variance)
+    widths = family.starts if "covariance" not in given else family.starts[:1]
+    return [PriorStart(family.star(facts, given, width), Learner(hyper, 1 if width == 1.0 else 2)) for width in widths]
 
 
 def _check_blur(setting: Setting, total: float) -> None:
@@ -120,10 +172,17 @@ def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
             mean = (mean - units.shift) / units.scale
         inside["mean"] = _in_range("mean", mean, units, 0.0, LARGEST / max(units.scale.max(), LARGEST / FARTHEST))
     if "covariance" in inside:
-        width = np.asarray(inside["covariance"], dtype=np.float64)
+        width, scale = np.asarray(inside["covariance"], dtype=np.float64), units.scale
         hyperparameter(inside, "covariance", None, width.shape, -np.inf if width.ndim == 2 else 0.0)
+        if width.ndim == 0 and (scale == scale[0]).all():
+            scale = scale[:1].reshape(())  # one number stays one
+        if width.shape not in ((), scale.shape, (scale.size, scale.size)):
+            raise ValueError(
+                f"prior['covariance'] has shape {width.shape}; pass a positive number, {scale.size} of them, or, for "
+                f"family='gaussian', a positive definite ({scale.size}, {scale.size}) matrix."
+            )
         with np.errstate(over="ignore"):
-            width = width / units.scale[0] / units.scale[0]
+            width = width / scale / (scale[:, None] if width.ndim == 2 else scale)
         inside["covariance"] = _in_range("covariance", width, units, LEAST_WIDTH, MOST_WIDTH)
     return inside
 
@@ -139,12 +198,23 @@ def _in_range(name: str, inside: Array, units: Units, least: float, most: float)
     return inside
 
 
+def published(family: Conjugate, prior: Any, units: Units) -> dict[str, Any]:
+    """A prior by the names of its hyperparameters, in the users' units."""
+    values = family.hyperparameters_of(prior)
+    if "mean" in values:
+        values["mean"] = units.means(values["mean"])
+        covariance = units.covariances(np.asarray(values["covariance"])[None])[0]
+        values["covariance"] = covariance if covariance.ndim else float(covariance)
+    return values
+
+
 class Solved(NamedTuple):
     """A mixture that was found, as a model, and what one exact look at all rows says of it."""
 
     model: MixtureModel
     labels: Array  # (n,)
     energy: float  # free energy
+    posterior: "Posterior"
 
     @classmethod
     def of(cls, problem: MixtureProblem, mixture: Mixture, partition: Partition, X: Any, weight: Array) -> "Solved":
@@ -160,6 +230,7 @@ class Solved(NamedTuple):
             problem.units,
             tail=True,
             length=length,
+            grain=problem.setting.grain,
         )
         rows = partition.rows if partition.rows.size == X.shape[0] else model.weighted(X, weight)  # some weigh nothing
         found, lse = model.assign(rows)
@@ -167,7 +238,31 @@ class Solved(NamedTuple):
         if rows is partition.rows and partition.places is not None:
             labels = np.empty_like(found)
             labels[partition.places] = found
-        return cls(model, labels, view.divergence - float(rows.n @ lse) - rows.base)
+        posterior = Posterior(problem.setting, mixture, problem.units)
+        return cls(model, labels, view.divergence - float(rows.n @ lse) - rows.base, posterior)
+
+
+class Posterior(NamedTuple):
+    """What is known of weights and parameters, and how well."""
+
+    setting: Setting
+    mixture: Mixture
+    units: Units
+
+    def deviations(self) -> tuple[Array, Array]:
+        """Standard deviations of weights (T,) and of means (T, p), in the users' units."""
+        means = self.setting.family.deviations(self.mixture.params) * self.units.scale
+        return self.setting.weights.deviations(self.mixture.sticks), means
+
+    def draw(self, count: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Draws of weights, means and, if there are any, covariances, in the users' units."""
+        drawn = self.setting.family.draw(self.mixture.params, count, rng)
+        weights = self.setting.weights.draw(self.mixture.sticks, count, rng)
+        found = {"weights": weights, "means": self.units.means(drawn.means)}
+        if drawn.covariances is not None:
+            inside = drawn.covariances.reshape(-1, *drawn.covariances.shape[2:])
+            found["covariances"] = self.units.covariances(inside).reshape(drawn.covariances.shape)
+        return found
 
 
 def _mean(X: Any, n: Array) -> Array:

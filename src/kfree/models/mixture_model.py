@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from kfree.families import Array
-from kfree.families.components import Components, join, take
+from kfree.families.components import Components, grained, join, take
 from kfree.families.conjugate.discrete import LARGEST_COUNT, totals
 from kfree.inference.variational.expected_likelihood import make_runner
 from kfree.inference.variational.sweep import assign, soften_all
@@ -25,6 +25,7 @@ class MixtureModel(NamedTuple):
     weights: Array  # (K,) of the density; they sum to one
     units: Units
     tail: bool = False
+    grain: Array | None = None  # (p,) variance of what recording the entries of each column left open
     length: float = 0.0  # mean total of count rows
 
     @property
@@ -55,7 +56,7 @@ class MixtureModel(NamedTuple):
         params, log_weight = self.params, self.log_weight
         if not self.tail:  # one that has no share in any row
             params, log_weight = join([params, take(params, [-1])]), np.append(log_weight, -np.inf)
-        return assign(tied, make_runner(self.family.form(params), self.size, tied), log_weight)
+        return assign(tied, make_runner(grained(self.family.form(params), self.grain), self.size, tied), log_weight)
 
     def labels(self, X: Any) -> Array:
         """Likeliest component of each row."""
@@ -64,7 +65,7 @@ class MixtureModel(NamedTuple):
     def shares(self, X: Any, *, tail: bool = False) -> Array:
         """Shares (n, T) of the components in rows; with those of the tail in a last column if that is wanted."""
         which = slice(self.size + (tail and self.tail))
-        form, tied = self.family.form(take(self.params, which)), self.tied(X)
+        form, tied = grained(self.family.form(take(self.params, which)), self.grain), self.tied(X)
         return soften_all(tied, make_runner(form, self.size, tied), self.log_weight[which]).resp.T
 
     def log_density(self, X: Any) -> Array:

@@ -52,6 +52,21 @@ class StickBreaking(NamedTuple):
         left = np.concatenate([[1.0], np.cumprod(sticks[:, 1] / whole)])
         return left * np.append(sticks[:, 0] / whole, 1.0)
 
+    def deviations(self, sticks: Array) -> Array:
+        """Standard deviations of the weights of the first T components, (T,)."""
+        g1, g2 = sticks[:, 0], sticks[:, 1]
+        whole = g1 + g2
+        squares = whole * (whole + 1)
+        left = np.concatenate([[1.0], np.cumprod(g2 * (g2 + 1) / squares)[:-1]])
+        mean = self.weights(sticks)[:-1]
+        return np.sqrt(np.maximum(left * g1 * (g1 + 1) / squares - mean**2, 0.0))
+
+    def draw(self, sticks: Array, count: int, rng: np.random.Generator) -> Array:
+        """Weights (count, T) of the first T components; what is missing to one is the tail's."""
+        here = rng.beta(sticks[:, 0], sticks[:, 1], (count, sticks.shape[0]))
+        left = np.cumprod(1 - here, axis=1)
+        return here * np.concatenate([np.ones((count, 1)), left[:, :-1]], axis=1)
+
 
 def by_size(sizes: Array) -> Array:
     """The order of components that costs least at given sizes: decreasing, ties as they were."""

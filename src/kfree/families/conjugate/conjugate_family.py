@@ -12,6 +12,7 @@ import numpy as np
 from kfree.families.base import Array
 from kfree.families.components import Components
 
+_NONE = np.empty(0)
 #: Hyperparameters that count rows: smaller or larger ones leave too few digits, or too large powers, to anything else.
 LEAST_COUNT, MOST_COUNT = 1e-20, 1e8
 #: Squared widths of components, in units of the rows, within which powers of them are numbers.
@@ -35,6 +36,22 @@ class Facts(NamedTuple):
     p: int
     spread: float  # largest eigenvalue of the covariance of the rows, if the family is continuous
     mean: Array  # (p,) mean of the rows
+    variance: Array = _NONE  # (p,) of the columns, if the family is continuous
+
+
+class Drawn(NamedTuple):
+    """Parameters drawn from posteriors."""
+
+    means: Array  # (count, K, p)
+    covariances: Array | None  # (count, K, p, p), (count, K, p) or (count, K)
+
+
+class Hyperprior(NamedTuple):
+    """What a learned prior is held back by: one pseudo-component, whose posterior is a wide prior, the star."""
+
+    star: Any  # record of one component
+    held: frozenset[str]  # hyperparameters that are not learned
+    least: Array  # (p,) smallest variance that a component may be expected to have in each column, if continuous
 
 
 class Conjugate(Components):
@@ -42,12 +59,30 @@ class Conjugate(Components):
 
     #: What nodes of a tree must know of the second moments of their rows: "full", "diag", "spherical" or "none".
     second_moments: ClassVar[str] = "none"
+    #: True if columns may have units of their own.
+    column_units: ClassVar[bool] = False
     #: Names of the hyperparameters a user may set.
     hyperparameters: ClassVar[tuple[str, ...]] = ()
+    #: Widths of the priors that learning starts from, as shares of the star's; none if the prior is not learned.
+    starts: ClassVar[tuple[float, ...]] = ()
 
     @abstractmethod
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> Any:
         """The prior: by default as weak as is proper and scaled by the data, else as the user said."""
+
+    @abstractmethod
+    def hyperparameters_of(self, prior: Any) -> dict[str, Any]:
+        """The prior by the names of its hyperparameters, in the units of the rows."""
+
+    def star(self, facts: Facts, given: Mapping[str, Any], width: float = 1.0) -> Any:
+        """A wide prior in the units of the columns, or this share of it: where learning starts, and what holds it back.
+        A family that does not learn has its usual one."""
+        return self.prior(facts, given)
+
+    def learned(self, params: Any, prior: Any, hyper: Hyperprior) -> Any:
+        """The prior that is nearest to components and star: sum_i KL(q_i || p) + KL(star || p) is least there, but for
+        what is held. A family that does not learn keeps its own."""
+        return prior
 
     @abstractmethod
     def posterior(self, prior: Any, sums: Moments) -> Any:
@@ -66,9 +101,18 @@ class Conjugate(Components):
         little that the prior matters; over columns, as the root of a sum of squares."""
         return 0.0
 
-    def directions(self, params: Any) -> Array | None:
-        """Directions (K, p) along which components are longest; None if parameters do not say so."""
-        return None
+    @abstractmethod
+    def deviations(self, params: Any) -> Array:
+        """Standard deviations of the posterior of the means, (K, p); +inf where it has none."""
+
+    @abstractmethod
+    def draw(self, params: Any, count: int, rng: np.random.Generator) -> Drawn:
+        """So many draws of all components from their posteriors."""
+
+    def directions(self, params: Any, prior: Any, deviation: Array | None) -> list[Array]:
+        """Directions (K, p) along which components are longest, in one or more senses; none if parameters do not say
+        so. ``deviation`` is that of the columns, where these have units of their own."""
+        return []
 
     def standardised(self, X: Any, mean: Array) -> Any:
         """Rows as they are looked at when a component with this mean is to be split; sparse if X is."""

@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.components import Weighted
+from kfree.families.components import Weighted, join
 from kfree.families.conjugate.conjugate_family import (
     FARTHEST,
     Conjugate,
+    Drawn,
     Facts,
+    Hyperprior,
     Moments,
     hyperparameter,
     pooled,
@@ -19,6 +22,9 @@ from kfree.families.conjugate.conjugate_family import (
 )
 from kfree.families.conjugate.divergences import gamma_divergence
 from kfree.families.conjugate.full import LOG_2PI, chi_square
+
+# Largest shape that a prior may learn.
+_MOST_SHAPE = 1e6
 
 
 class NormalGamma(NamedTuple):
@@ -35,6 +41,7 @@ class _Precisions(Conjugate):
 
     continuous = True
     hyperparameters = ("mean", "mean_precision", "degrees_of_freedom", "covariance")
+    starts = (1.0, 0.1)
 
     def _prior(self, facts: Facts, given: Mapping[str, Any], columns: int) -> NormalGamma:
         """That of the full family, cut down: one precision stands for D / columns squares of a row."""
@@ -45,6 +52,34 @@ class _Precisions(Conjugate):
         width = hyperparameter(given, "covariance", 0.01 * facts.spread, (columns,), 0.0)
         shape = nu * (D / columns) / 2
         return NormalGamma(mean[None], beta, shape, shape * width[None])
+
+    def hyperparameters_of(self, prior: NormalGamma) -> dict[str, Any]:
+        """Those of the full family: degrees of freedom count rows, not squares; one width stands for all columns."""
+        D, columns = prior.mean.shape[1], prior.rate.shape[1]
+        width = prior.rate[0] / prior.shape[0]
+        degrees = float(prior.shape[0]) * 2 * columns / D
+        values = (prior.mean[0], float(prior.beta[0]), degrees, width if columns == D else float(width[0]))
+        return dict(zip(self.hyperparameters, values))
+
+    def learned(self, params: NormalGamma, prior: NormalGamma, hyper: Hyperprior) -> NormalGamma:
+        """Block by block: widths are harmonic means of those of the components, then one shape for all, then beta."""
+        star, held, (T, D) = hyper.star, hyper.held, params.mean.shape
+        all_of, columns = join([params, star]), prior.rate.shape[1]
+        tau = (all_of.shape[:, None] / all_of.rate).mean(axis=0)
+        log_tau = (digamma(all_of.shape)[:, None] - np.log(all_of.rate)).mean(axis=0)
+        width = prior.rate[0] / prior.shape[0]
+        if "covariance" not in held:
+            width = np.maximum(1 / tau, hyper.least if columns == D else hyper.least.mean())
+        shape = float(prior.shape[0])
+        if "degrees_of_freedom" not in held:
+            lack = float((width * tau - 1 - np.log(width) - log_tau).mean())
+            shape = _best_shape(lack, 0.5 * D / columns)
+        beta = float(prior.beta[0])
+        if "mean_precision" not in held:
+            gap = all_of.mean - prior.mean
+            away = (all_of.shape[:, None] / all_of.rate * gap * gap).sum(axis=1)
+            beta = (T + 1) * D / float((D / all_of.beta + away).sum())
+        return NormalGamma(prior.mean, np.array([beta]), np.array([shape]), shape * width[None])
 
     def _squares(self, prior: NormalGamma, sums: Moments) -> tuple[Array, Array]:
         """Posterior means, and sums of squares (K, D) with the term for their distance from the prior mean."""
@@ -82,16 +117,47 @@ class _Precisions(Conjugate):
         """Means of the locations."""
         return params.mean
 
+    def deviations(self, params: NormalGamma) -> Array:
+        """Of Student's t: their variances are b / (beta (a - 1))."""
+        freedom = (params.beta * (params.shape - 1))[:, None]
+        variance = np.where(freedom > 0, params.rate / np.where(freedom > 0, freedom, 1.0), np.inf)
+        return np.sqrt(np.broadcast_to(variance, params.mean.shape))
+
+    def draw(self, params: NormalGamma, count: int, rng: np.random.Generator) -> Drawn:
+        """Precisions first, then means."""
+        size = (count, *params.rate.shape)
+        variance = 2 * params.rate / chi_square(2 * params.shape[:, None], rng, size)
+        away = rng.normal(size=(count, *params.mean.shape)) * np.sqrt(variance / params.beta[:, None])
+        return Drawn(params.mean + away, variance if self.second_moments == "diag" else variance[..., 0])
+
+
+def _best_shape(lack: float, least: float) -> float:
+    """The shape a of gamma distributions of mean 1 with log a - digamma(a) = lack, but not below the least."""
+
+    def gap(log_shape: float) -> float:
+        shape = np.exp(log_shape)
+        return float(np.log(shape) - digamma(shape) - lack)
+
+    low, high = float(np.log(least)), float(np.log(_MOST_SHAPE))
+    if gap(low) <= 0:
+        return least
+    return _MOST_SHAPE if gap(high) >= 0 else float(np.exp(brentq(gap, low, high)))
+
 
 class DiagonalGaussian(_Precisions):
     """Gaussian rows with independent columns; the predictive density is a product of Student's t."""
 
     name = "diag"
+    column_units = True
     second_moments = "diag"
 
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> NormalGamma:
         """A precision for each column."""
         return self._prior(facts, given, facts.p)
+
+    def star(self, facts: Facts, given: Mapping[str, Any], width: float = 1.0) -> NormalGamma:
+        """As wide as the data in every column."""
+        return self.prior(facts, {"covariance": width * facts.variance, **given})
 
     def posterior(self, prior: NormalGamma, sums: Moments) -> NormalGamma:
         """Squares count half a degree of freedom each."""
@@ -130,6 +196,10 @@ class SphericalGaussian(_Precisions):
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> NormalGamma:
         """One precision, which D squares of a row speak of."""
         return self._prior(facts, given, 1)
+
+    def star(self, facts: Facts, given: Mapping[str, Any], width: float = 1.0) -> NormalGamma:
+        """As wide as the columns of the data are on average."""
+        return self.prior(facts, {"covariance": width * float(facts.variance.mean()), **given})
 
     def posterior(self, prior: NormalGamma, sums: Moments) -> NormalGamma:
         """Squares of all columns count."""

@@ -5,13 +5,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaln, polygamma
 
 from kfree.families.base import Array
-from kfree.families.components import Linear
-from kfree.families.conjugate.conjugate_family import Conjugate, Facts, Moments, pseudo_count
+from kfree.families.components import Linear, join
+from kfree.families.conjugate.conjugate_family import (
+    LEAST_COUNT,
+    Conjugate,
+    Drawn,
+    Facts,
+    Hyperprior,
+    Moments,
+    pseudo_count,
+)
 from kfree.families.conjugate.divergences import beta_divergence, dirichlet_divergence, gamma_divergence
 
+# Counts that a prior may learn.
+_LEAST_LEARNED, _MOST_LEARNED = 1e-6, 1e6
+# Steps of the fixed point that learns counts, and of Newton's method inside.
+_FIXED_POINT_STEPS, _NEWTON_STEPS = 30, 5
 #: Whole numbers up to this one are exact.
 LARGEST_COUNT = 2.0**53
 
@@ -44,10 +56,31 @@ class Multinomial(Conjugate):
     counted = "row"
     advice = "Counts are meant; clip negative entries or use family='gaussian'."
     hyperparameters = ("counts",)
+    starts = (1.0,)
 
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> Dirichlet:
         """Half a count for every column."""
         return Dirichlet(pseudo_count(given, "counts", 0.5, (facts.p,))[None])
+
+    def hyperparameters_of(self, prior: Dirichlet) -> dict[str, Any]:
+        """Counts by column."""
+        return {"counts": prior.counts[0]}
+
+    def star(self, facts: Facts, given: Mapping[str, Any], width: float = 1.0) -> Dirichlet:
+        """As many counts as by default, shared as those of the data are."""
+        share = facts.mean / max(float(facts.mean.sum()), LEAST_COUNT)
+        return self.prior(facts, {"counts": np.maximum(0.5 * facts.p * share, _LEAST_LEARNED), **given})
+
+    def learned(self, params: Dirichlet, prior: Dirichlet, hyper: Hyperprior) -> Dirichlet:
+        """Minka's fixed point, digamma(g_w) = digamma(sum g) + mean of E[log theta_w]: every step lowers the sum."""
+        if "counts" in hyper.held:
+            return prior
+        counts = join([params, hyper.star]).counts
+        logs = (digamma(counts) - digamma(counts.sum(axis=1, keepdims=True))).mean(axis=0)
+        best = prior.counts[0]
+        for _ in range(_FIXED_POINT_STEPS):
+            best = _learned_count(digamma(best.sum()) + logs)
+        return Dirichlet(best[None])
 
     def posterior(self, prior: Dirichlet, sums: Moments) -> Dirichlet:
         """Counts add."""
@@ -89,6 +122,16 @@ class Multinomial(Conjugate):
         """Expected probabilities."""
         return params.counts / params.counts.sum(axis=1, keepdims=True)
 
+    def deviations(self, params: Dirichlet) -> Array:
+        """Of a Dirichlet distribution."""
+        mean = self.means(params)
+        return np.sqrt(mean * (1 - mean) / (params.counts.sum(axis=1, keepdims=True) + 1))
+
+    def draw(self, params: Dirichlet, count: int, rng: np.random.Generator) -> Drawn:
+        """Probabilities."""
+        draws = np.maximum(rng.standard_gamma(params.counts, (count, *params.counts.shape)), np.finfo(float).tiny)
+        return Drawn(draws / draws.sum(axis=2, keepdims=True), None)
+
     def standardised(self, X: Any, mean: Array) -> Any:
         """Rows as shares of their total: what differs between components is not how long rows are."""
         total = np.maximum(totals(X), 1.0)
@@ -108,6 +151,10 @@ class PoissonCounts(Conjugate):
         """Worth one row, with the mean of the data."""
         shape = pseudo_count(given, "shape", facts.mean + 0.5, (facts.p,), most=2 * LARGEST_COUNT)
         return Gammas(shape[None], pseudo_count(given, "rate", 1.0, (1,)))
+
+    def hyperparameters_of(self, prior: Gammas) -> dict[str, Any]:
+        """Shapes by column, and their rate."""
+        return {"shape": prior.shape[0], "rate": float(prior.rate[0])}
 
     def posterior(self, prior: Gammas, sums: Moments) -> Gammas:
         """Counts and rows add."""
@@ -149,6 +196,14 @@ class PoissonCounts(Conjugate):
         """Expected rates."""
         return params.shape / params.rate[:, None]
 
+    def deviations(self, params: Gammas) -> Array:
+        """Of gamma distributions."""
+        return np.sqrt(params.shape) / params.rate[:, None]
+
+    def draw(self, params: Gammas, count: int, rng: np.random.Generator) -> Drawn:
+        """Rates."""
+        return Drawn(rng.standard_gamma(params.shape, (count, *params.shape.shape)) / params.rate[:, None], None)
+
 
 class BernoulliBits(Conjugate):
     """Independent zeros and ones."""
@@ -157,11 +212,28 @@ class BernoulliBits(Conjugate):
     lower, upper = 0.0, 1.0
     advice = "Binarise the data, or use family='poisson' for counts."
     hyperparameters = ("ones", "zeros")
+    starts = (1.0,)
 
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> Betas:
         """Jeffreys' prior."""
         ones, zeros = (pseudo_count(given, name, 0.5, (facts.p,))[None] for name in self.hyperparameters)
         return Betas(ones, zeros)
+
+    def hyperparameters_of(self, prior: Betas) -> dict[str, Any]:
+        """Ones and zeros by column."""
+        return {"ones": prior.ones[0], "zeros": prior.zeros[0]}
+
+    def learned(self, params: Betas, prior: Betas, hyper: Hyperprior) -> Betas:
+        """Minka's fixed point for pairs: every step lowers the sum."""
+        ones, zeros = join([params, hyper.star])
+        whole = digamma(ones + zeros)
+        log_one, log_zero = (digamma(ones) - whole).mean(axis=0), (digamma(zeros) - whole).mean(axis=0)
+        one, zero = prior.ones[0], prior.zeros[0]
+        for _ in range(_FIXED_POINT_STEPS):
+            whole = digamma(one + zero)
+            one = one if "ones" in hyper.held else _learned_count(whole + log_one)
+            zero = zero if "zeros" in hyper.held else _learned_count(whole + log_zero)
+        return Betas(one[None], zero[None])
 
     def posterior(self, prior: Betas, sums: Moments) -> Betas:
         """Ones and zeros add."""
@@ -197,6 +269,25 @@ class BernoulliBits(Conjugate):
     def means(self, params: Betas) -> Array:
         """Expected probabilities of a one."""
         return params.ones / (params.ones + params.zeros)
+
+    def deviations(self, params: Betas) -> Array:
+        """Of beta distributions."""
+        mean = self.means(params)
+        return np.sqrt(mean * (1 - mean) / (params.ones + params.zeros + 1))
+
+    def draw(self, params: Betas, count: int, rng: np.random.Generator) -> Drawn:
+        """Probabilities."""
+        return Drawn(rng.beta(params.ones, params.zeros, (count, *params.ones.shape)), None)
+
+
+def _learned_count(value: Array) -> Array:
+    """Inverse of digamma, within what may be learned: Newton steps from Minka's first guess."""
+    count = np.where(
+        value >= -2.22, np.exp(np.minimum(value, 50.0)) + 0.5, -1 / np.minimum(value - digamma(1.0), -1e-3)
+    )
+    for _ in range(_NEWTON_STEPS):
+        count = np.maximum(count - (digamma(count) - value) / polygamma(1, count), _LEAST_LEARNED)
+    return np.clip(count, _LEAST_LEARNED, _MOST_LEARNED)
 
 
 def totals(X: Any) -> Array:

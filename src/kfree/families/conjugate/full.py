@@ -5,14 +5,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky
+from scipy.optimize import minimize_scalar
 from scipy.special import digamma, gammaln
 
 from kfree.families.base import Array
-from kfree.families.components import Whitened
+from kfree.families.components import Whitened, join
 from kfree.families.conjugate.conjugate_family import (
     FARTHEST,
     Conjugate,
+    Drawn,
     Facts,
+    Hyperprior,
     Moments,
     hyperparameter,
     pooled,
@@ -20,6 +23,10 @@ from kfree.families.conjugate.conjugate_family import (
 )
 
 LOG_2PI = float(np.log(2 * np.pi))
+# Degrees of freedom beyond D - 1 that a prior may learn.
+_DEGREES = 2.0, 1e4
+# Of the narrowest that a component may be: precisions below are no narrower than rounding.
+_LEAST_PRECISION = 1e-30
 
 
 class NormalWishart(NamedTuple):
@@ -43,7 +50,9 @@ class FullGaussian(Conjugate):
     name = "gaussian"
     continuous = True
     second_moments = "full"
+    column_units = True
     hyperparameters = ("mean", "mean_precision", "degrees_of_freedom", "covariance")
+    starts = (1.0, 0.1)
 
     def prior(self, facts: Facts, given: Mapping[str, Any]) -> NormalWishart:
         """Cluster means spread as the data, clusters a tenth as wide as the data; nearly the weakest proper prior."""
@@ -52,11 +61,43 @@ class FullGaussian(Conjugate):
         beta = pseudo_count(given, "mean_precision", 0.01, (1,))
         nu = pseudo_count(given, "degrees_of_freedom", D + 1.0, (1,), D - 1.0)
         width = np.asarray(given.get("covariance", 0.01 * facts.spread), dtype=np.float64)
-        if width.ndim == 0:
-            width = hyperparameter(given, "covariance", width, (1,), 0.0)[0] * np.eye(D)
+        if width.ndim < 2:
+            width = np.diag(hyperparameter(given, "covariance", width, (D,), 0.0))
         elif width.shape != (D, D) or not np.allclose(width, width.T) or not _is_definite(width):
-            raise ValueError(f"prior['covariance'] must be a positive number or a positive definite ({D}, {D}) matrix.")
+            raise ValueError(
+                f"prior['covariance'] must be a positive number, {D} of them, or a positive definite ({D}, {D}) matrix."
+            )
         return _record(mean[None], beta, nu, nu[:, None, None] * width, None)
+
+    def hyperparameters_of(self, prior: NormalWishart) -> dict[str, Any]:
+        """The four of a Normal-Wishart; its covariance is B / nu."""
+        covariance = prior.scale[0] / prior.nu[0]
+        return dict(zip(self.hyperparameters, (prior.mean[0], float(prior.beta[0]), float(prior.nu[0]), covariance)))
+
+    def star(self, facts: Facts, given: Mapping[str, Any], width: float = 1.0) -> NormalWishart:
+        """As wide as the data in every column."""
+        return self.prior(facts, {"covariance": width * facts.variance, **given})
+
+    def learned(self, params: NormalWishart, prior: NormalWishart, hyper: Hyperprior) -> NormalWishart:
+        """Block by block: the covariance is a harmonic mean of those of the components, then nu, then beta."""
+        (T, D), star, held = params.mean.shape, hyper.star, hyper.held
+        all_of = join([params, star])
+        precisions = all_of.nu[:, None, None] * (all_of.root @ all_of.root.transpose(0, 2, 1))
+        mean_precision = precisions.sum(axis=0) / (T + 1)
+        log_det = float((_digammas(all_of.nu, D) + D * np.log(2.0) - all_of.log_det).sum()) / (T + 1)
+        width = prior.scale[0] / prior.nu[0]
+        if "covariance" not in held:
+            width = _inverse_above(mean_precision, hyper.least)
+        nu = float(prior.nu[0])
+        if "degrees_of_freedom" not in held:
+            nu = _best_degrees(
+                nu, D, float(np.linalg.slogdet(width)[1]) + log_det - float((width * mean_precision).sum())
+            )
+        beta = float(prior.beta[0])
+        if "mean_precision" not in held:
+            gap = ((all_of.mean - prior.mean)[:, None, :] @ all_of.root)[:, 0]
+            beta = (T + 1) * D / float((D / all_of.beta + all_of.nu * (gap * gap).sum(axis=1)).sum())
+        return _record(prior.mean, np.array([beta]), np.array([nu]), nu * width[None], None)
 
     def posterior(self, prior: NormalWishart, sums: Moments) -> NormalWishart:
         """Sums of squares about the mean of the rows, and a term for its distance from the prior mean."""
@@ -129,14 +170,32 @@ class FullGaussian(Conjugate):
         """B / nu."""
         return params.scale / params.nu[:, None, None]
 
-    def directions(self, params: NormalWishart) -> Array:
-        """Leading eigenvectors of B."""
-        return np.asarray(np.linalg.eigh(params.scale)[1][:, :, -1])
+    def deviations(self, params: NormalWishart) -> Array:
+        """Of a Student's t: its covariance is B / (beta (nu - D - 1))."""
+        freedom = (params.beta * (params.nu - params.mean.shape[1] - 1))[:, None]
+        variance = np.diagonal(params.scale, axis1=1, axis2=2) / np.where(freedom > 0, freedom, 1.0)
+        return np.sqrt(np.where(freedom > 0, variance, np.inf))
+
+    def draw(self, params: NormalWishart, count: int, rng: np.random.Generator) -> Drawn:
+        """Bartlett's factors A of Wishart matrices: Lambda = root A A' root'."""
+        K, D = params.mean.shape
+        factor = np.tril(rng.normal(size=(count, K, D, D)), -1)
+        squares = chi_square(params.nu[:, None] - np.arange(D), rng, (count, K, D))
+        factor[..., np.arange(D), np.arange(D)] = np.sqrt(squares)
+        half = np.linalg.inv(params.root @ factor).swapaxes(-1, -2)  # half half' is the covariance
+        away = (half @ rng.normal(size=(count, K, D, 1)))[..., 0] / np.sqrt(params.beta)[:, None]
+        return Drawn(params.mean + away, half @ half.swapaxes(-1, -2))
+
+    def directions(self, params: NormalWishart, prior: NormalWishart, deviation: Array | None) -> list[Array]:
+        """Leading eigenvectors of B; in units of the columns' deviations, and beside what the prior expects."""
+        if deviation is None:
+            return [np.asarray(np.linalg.eigh(params.scale)[1][:, :, -1])]
+        return [_longest(params.scale, np.diag(1 / deviation)), _longest(params.scale, prior.root[0])]
 
 
-def chi_square(df: Array, rng: np.random.Generator) -> Array:
+def chi_square(df: Array, rng: np.random.Generator, size: tuple[int, ...] | None = None) -> Array:
     """Draws to be divided by: with few degrees of freedom most are below the least number."""
-    return np.maximum(rng.chisquare(df), FARTHEST**-2)
+    return np.maximum(rng.chisquare(df, size), FARTHEST**-2)
 
 
 def _outer(rows: Array) -> Array:
@@ -180,6 +239,33 @@ def _lower_above(matrix: Array, least: Array) -> Array:
     half = (vectors * np.sqrt(np.maximum(values, floor))).T * unit
     triangle = np.asarray(np.linalg.qr(half, mode="r")).T
     return triangle * np.where(np.diag(triangle) < 0, -1.0, 1.0)
+
+
+def _inverse_above(precision: Array, least: Array) -> Array:
+    """Inverse of a precision matrix, no narrower in any direction than the variances ``least`` of the columns."""
+    unit = np.sqrt(least)
+    values, vectors = np.linalg.eigh(precision * np.outer(unit, unit))  # 1 is as narrow as it may be
+    half = vectors / np.sqrt(np.clip(values, _LEAST_PRECISION, 1.0)) * unit[:, None]
+    return np.asarray(half @ half.T)
+
+
+def _best_degrees(nu: float, D: int, gap: float) -> float:
+    """Degrees of freedom of a Wishart prior with a given covariance V, from ``gap``, the mean of log |V Lambda| less
+    the trace of V times the mean of Lambda; the present ones if none are better."""
+
+    def cost(log_excess: float) -> float:
+        degrees = D - 1 + np.exp(log_excess)
+        return float(0.5 * degrees * (D * np.log(2.0 / degrees) - gap) + _log_gammas(np.array([degrees]), D)[0])
+
+    bounds = float(np.log(_DEGREES[0])), float(np.log(_DEGREES[1]))
+    best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-4}).x
+    return D - 1 + float(np.exp(best)) if cost(best) < cost(np.log(nu - D + 1)) else nu
+
+
+def _longest(scale: Array, metric: Array) -> Array:
+    """Directions along which to project rows so that their variance is largest in units of ``metric``."""
+    along = np.linalg.eigh(metric.T @ scale @ metric)[1][:, :, -1] @ metric.T
+    return np.asarray(along / np.linalg.norm(along, axis=1, keepdims=True))
 
 
 def _lower(params: NormalWishart, k: int) -> Array:

@@ -201,10 +201,18 @@ def close_pairs(table: Table, total: Array, mass: Array, count: int, most: float
         from_others = base + affine.offset[some, None] - affine.coef[some] @ mean.T
         score = np.minimum(to_others, from_others) / (1 / weight[some, None] + 1 / weight)
         score[some - start, some] = np.inf
-        nearest = np.argsort(score, axis=1, kind="stable")[:, : min(count, held.size - 1)]
-        pairs = np.stack([np.repeat(some, nearest.shape[1]), nearest.ravel()], axis=1)
-        found.append(pairs[np.take_along_axis(score, nearest, axis=1).ravel() <= most])
+        near, other = np.nonzero(_among_least(score, min(count, held.size - 1)) & (score <= most))
+        found.append(np.stack([start + near, other], axis=1))
     return held[np.unique(np.sort(np.concatenate(found), axis=1), axis=0)]
+
+
+def _among_least(score: Array, count: int) -> Array:
+    """Whether entries are among the so many least of their line; of equal ones the first are."""
+    if count < 1:
+        return np.zeros(score.shape, bool)
+    last = np.partition(score, count - 1, axis=1)[:, count - 1 : count]
+    less, tied = score < last, score == last
+    return less | (tied & (np.cumsum(tied, axis=1) <= count - less.sum(axis=1, keepdims=True)))
 
 
 def apply_moves(

@@ -104,7 +104,9 @@ def _draw_at_once(mass: Array, state: SeedsSoFar, count: int, rng: np.random.Gen
     """Seeds that are asked for when there is no time left to look at each."""
     left = np.setdiff1d(np.flatnonzero(mass > 0), state.chosen)
     chance = np.maximum(_chances(mass, state)[left], np.finfo(float).tiny)
-    return left[np.argsort(rng.exponential(size=left.size) / chance, kind="stable")[:count]].tolist()
+    with np.errstate(over="ignore"):  # the slowest never arrive
+        arrival = rng.exponential(size=left.size) / chance
+    return left[np.argsort(arrival, kind="stable")[:count]].tolist()
 
 
 def _from_mean(documents: Documents, mean: Array) -> Array:

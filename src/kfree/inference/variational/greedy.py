@@ -15,6 +15,7 @@ from kfree.inference.variational.posterior import (
     size_of_sums,
     updated,
 )
+from kfree.inference.variational.prior_learning import Learner
 from kfree.inference.variational.prune import prune
 from kfree.inference.variational.split import Proposal, propose, split_mixture
 from kfree.inference.variational.sweep import ExpectedSums, sums_of
@@ -46,6 +47,8 @@ class FoundMixture(NamedTuple):
     trace: list[float]  # free energy after each update that was kept
     n_iter: int  # updates, those of failed splits included
     converged: bool
+    setting: Setting  # with the prior that was learned, if it was
+    penalty: float  # what that costs beside the free energy
 
 
 class _Work(NamedTuple):
@@ -55,6 +58,12 @@ class _Work(NamedTuple):
     partition: Partition
     goal: GreedyGoal
     budget: Budget
+    learner: Learner | None = None
+
+    @property
+    def penalty(self) -> float:
+        """What a learned prior costs beside the free energy."""
+        return 0.0 if self.learner is None else self.learner.penalty(self.setting)
 
     @property
     def fine(self) -> float:
@@ -72,34 +81,43 @@ class _GreedyState(NamedTuple):
     named: int  # components that were ever given a name
     together: bool  # whether clear splits are made together
     known: dict[int, Proposal]  # splits of components by their names
+    setting: Setting
     failed: int = 0  # splits that have failed in a row
     lean: MeasuredMixture | None = None  # the last that no component could be removed from
+    learned_at: int = 0  # components when the prior was last moved
+    rounds: int = 0  # times that growth has ended and the prior was moved
 
     def gain(self, c: int) -> float:
         """What the split of a component promises."""
         known = self.known.get(int(self.best.names[c]))
         return -np.inf if known is None else known.gain
 
-    def after(self, outcome: Outcome, trace: list[float]) -> "_GreedyState":
+    def after(self, outcome: Outcome, trace: list[float], penalty: float) -> "_GreedyState":
         """After updates that are kept, with what they add to the trace."""
         return self._replace(
             best=outcome.state,
-            trace=[*self.trace, *trace],
+            trace=[*self.trace, *(energy + penalty for energy in trace)],
             n_iter=self.n_iter + len(outcome.trace),
             converged=outcome.converged,
         )
 
 
-def search(setting: Setting, partition: Partition, goal: GreedyGoal, budget: Budget) -> FoundMixture:
-    """Grow a mixture from one component."""
-    work = _Work(setting, partition, goal, budget)
+def search(
+    setting: Setting, partition: Partition, goal: GreedyGoal, budget: Budget, learner: Learner | None = None
+) -> FoundMixture:
+    """Grow a mixture from one component, from where the learner wants it with a prior that is learned."""
+    work = _Work(setting, partition, goal, budget, learner)
     # made again if it is interrupted, so that there is something
     start = attempt(lambda: _one_component(work), lambda: _one_component(work), budget)
-    first = _GreedyState(start, [start.energy], 0, False, start.names.size, not partition.fixed, {})
-    growth = attempt(lambda: _update(work, first), lambda: first, budget)
-    growth, _ = repeat(lambda growth: _round(work, growth), growth, budget)
+    trace, together = [start.energy + work.penalty], not partition.fixed
+    first = _GreedyState(start, trace, 0, False, start.names.size, together, {}, setting)
+    growth = attempt(lambda: _learn_in_passing(work, _update(work, first)), lambda: first, budget)
+    growth, _ = repeat(lambda growth: _round(work._replace(setting=growth.setting), growth), growth, budget)
     best, converged = growth.best, growth.converged and not budget.spent
-    return FoundMixture(best.mixture, best.energy, best.tied.size, growth.trace, growth.n_iter, converged)
+    penalty = work._replace(setting=growth.setting).penalty
+    return FoundMixture(
+        best.mixture, best.energy, best.tied.size, growth.trace, growth.n_iter, converged, growth.setting, penalty
+    )
 
 
 def polish(
@@ -116,7 +134,8 @@ def polish(
     outcome = attempt(on_rows, lambda: None, budget)
     if outcome is None or not outcome.trace:
         return found
-    trace, n_iter = [*found.trace, *outcome.trace], found.n_iter + len(outcome.trace)
+    trace = [*found.trace, *(energy + found.penalty for energy in outcome.trace)]
+    n_iter = found.n_iter + len(outcome.trace)
     return found._replace(mixture=outcome.state.mixture, energy=outcome.state.energy, trace=trace, n_iter=n_iter)
 
 
@@ -130,7 +149,7 @@ def _one_component(work: _Work) -> MeasuredMixture:
 
 def _settle(work: _Work, start: MeasuredMixture, target: float = np.inf, most: float = np.inf) -> Outcome:
     """Update everything, at most so often, until the free energy falls no more, or will not reach the target."""
-    setting, partition, goal, budget = work
+    setting, partition, goal, budget, _ = work
     # what tied rows leave in doubt need not be known any better
     rough = VARIATIONAL.rough * partition.rough * start.tied.total
     enough = max(goal.enough(start.tied, start.energy) * work.fine, rough)
@@ -154,19 +173,60 @@ def _settle(work: _Work, start: MeasuredMixture, target: float = np.inf, most: f
 def _update(work: _Work, growth: _GreedyState, most: float = np.inf) -> _GreedyState:
     """Update everything."""
     outcome = _settle(work, growth.best, most=most)
-    return growth.after(outcome, outcome.trace)
+    return growth.after(outcome, outcome.trace, work.penalty)
+
+
+def _learn_in_passing(work: _Work, growth: _GreedyState) -> _GreedyState:
+    """Move the prior a little, if there are many more components than when it was moved last."""
+    size = growth.best.mixture.size
+    if work.learner is None or size < max(work.learner.first, VARIATIONAL.learn_again * growth.learned_at):
+        return growth
+    return _learn(work, growth, VARIATIONAL.learn_in_passing)._replace(learned_at=size)
+
+
+def _learn(work: _Work, growth: _GreedyState, most: int) -> _GreedyState:
+    """Move the prior, at most so often, until the penalised free energy falls no more."""
+    learner = work.learner
+    assert learner is not None
+
+    def step(growth: _GreedyState) -> tuple[_GreedyState, bool]:
+        setting, best, fall = learner.step(growth.setting, growth.best)
+        enough = max(work.goal.enough(best.tied, best.energy), VARIATIONAL.rounding * abs(best.energy))
+        if not fall > VARIATIONAL.rounding * abs(best.energy):
+            return growth, True
+        trace = [*growth.trace, best.energy + learner.penalty(setting)]
+        after = growth._replace(setting=setting, best=best, trace=trace, n_iter=growth.n_iter + 1)
+        return after, fall < enough
+
+    return repeat(step, growth, work.budget, most=most)[0]
+
+
+def _learn_at_the_end(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, bool]:
+    """Growth has ended: move the prior to its best; whether that is worth growing again."""
+    if work.learner is None or growth.rounds >= VARIATIONAL.learn_rounds:
+        return growth, False
+    before = growth.best.energy + work.penalty
+    growth = _learn(work, growth, VARIATIONAL.learn_at_end)
+    work = work._replace(setting=growth.setting)
+    growth = _update(work, growth)._replace(rounds=growth.rounds + 1)
+    fall = before - growth.best.energy - work.penalty
+    if not fall > VARIATIONAL.learn_worth * work.goal.enough(growth.best.tied, before):
+        return growth, False
+    return growth._replace(known={}, failed=0), growth.rounds < VARIATIONAL.learn_rounds
 
 
 def _round(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, bool]:
     """Try the best splits; or, once growth has ended, look more closely; whether there is nothing left to do."""
     growth, chosen = _choose(work, growth)
     if chosen:
-        return _try_splits(work, growth, chosen), False
+        return _learn_in_passing(work, _try_splits(work, growth, chosen)), False
     if work.budget.spent:
         return growth, True
     if work.partition.sharpen():
         return _look_closely(work, growth), False
-    return _remove(work, growth), True
+    growth, again = _learn_at_the_end(work, growth)
+    work = work._replace(setting=growth.setting)
+    return (growth, False) if again else (_remove(work, growth), True)
 
 
 def _choose(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, list[int]]:
@@ -238,6 +298,7 @@ def _try_splits(work: _Work, growth: _GreedyState, chosen: list[int]) -> _Greedy
         least = max(least, VARIATIONAL.kept * sum(growth.known[name].gain for name in names))
     if after.energy <= rival.energy - least:
         return _keep(work, growth, start, outcome)
+    followed = [energy + work.penalty for energy in followed]
     growth = growth._replace(best=rival, trace=[*growth.trace, *followed], n_iter=growth.n_iter + len(outcome.trace))
     if len(chosen) > 1:  # they were in each other's way
         return growth._replace(together=False)
@@ -278,8 +339,9 @@ def _follow(work: _Work, state: MeasuredMixture, rival: MeasuredMixture) -> tupl
 
 def _keep(work: _Work, growth: _GreedyState, start: MeasuredMixture, outcome: Outcome) -> _GreedyState:
     """The state after a split that is kept, on rows joined where it does not tell them apart."""
-    settled, last, partition = [start.energy, *outcome.trace], growth.trace[-1], work.partition
-    growth = growth.after(outcome, [value for value in settled if value <= last] if partition.fixed else settled)
+    settled, last, partition = [start.energy, *outcome.trace], growth.trace[-1] - work.penalty, work.partition
+    settled = [value for value in settled if value <= last] if partition.fixed else settled
+    growth = growth.after(outcome, settled, work.penalty)
     after = growth.best
 
     def coarsened() -> MeasuredMixture:
@@ -290,7 +352,9 @@ def _keep(work: _Work, growth: _GreedyState, start: MeasuredMixture, outcome: Ou
 
     if not work.budget.interrupted:  # nodes may not fit together any more
         best = attempt(coarsened, lambda: after, work.budget)
-        growth = growth if best is after else growth._replace(best=best, trace=[*growth.trace, best.energy])
+        growth = (
+            growth if best is after else growth._replace(best=best, trace=[*growth.trace, best.energy + work.penalty])
+        )
     return growth._replace(failed=0, together=not partition.fixed)
 
 
@@ -322,4 +386,4 @@ def _remove(work: _Work, growth: _GreedyState) -> _GreedyState:
     if fewer.mixture.size == growth.best.mixture.size:
         return growth._replace(lean=growth.best)
     outcome = _settle(work, fewer)
-    return growth.after(outcome, [fewer.energy, *outcome.trace])
+    return growth.after(outcome, [fewer.energy, *outcome.trace], work.penalty)

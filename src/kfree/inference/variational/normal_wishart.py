@@ -32,6 +32,16 @@ def record(prior: NormalWishart, mass: Array, found: tuple[Array, Array, Array, 
     return NormalWishart(mean, prior.beta + mass, prior.nu + mass, scale, root, log_det)
 
 
+def with_grain(second: Array, grain: Array | None) -> Array:
+    """Packed covariances of nodes with what recording the entries of each column left open."""
+    if grain is None:
+        return second
+    D = grain.size
+    own = np.zeros(second.shape[1])
+    own[np.cumsum([0, *range(D, 1, -1)])] = grain
+    return second + own
+
+
 def posterior(prior: NormalWishart, sums: Moments) -> NormalWishart | None:
     """As the family's; None if rounding has made a scale matrix indefinite, or nearly so."""
     found = blank(*sums.first.shape)

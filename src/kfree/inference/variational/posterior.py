@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.families import Array
+from kfree.families.components import grained
 from kfree.families.conjugate import Conjugate, Form, Moments, join, take
 from kfree.inference.variational import normal_wishart
 from kfree.inference.variational.expected_likelihood import Runner, Shares, make_runner
@@ -16,11 +17,13 @@ from kfree.structures import StickBreaking, by_size
 
 
 class Setting(NamedTuple):
-    """What does not change in a fit."""
+    """What is assumed of the rows; only the prior may change in a fit, where it is learned."""
 
     family: Conjugate
     prior: Any  # record of one component
     weights: StickBreaking
+    grain: Array | None = None  # (p,) variance of what recording the entries of each column left open
+    deviation: Array | None = None  # (p,) of the columns, where these have units of their own
 
     @property
     def compiled(self) -> bool:
@@ -29,12 +32,15 @@ class Setting(NamedTuple):
 
     def posterior(self, sums: Moments) -> Any:
         """The best parameters of components for sums of statistics."""
+        if self.grain is not None and sums.second is not None:
+            own = np.diag(self.grain) if sums.second.ndim == 3 else self.grain
+            sums = sums._replace(second=sums.second + sums.mass.reshape(-1, *[1] * own.ndim) * own)
         found = normal_wishart.posterior(self.prior, sums) if self.compiled else None
         return self.family.posterior(self.prior, sums) if found is None else found
 
     def form(self, params: Any) -> Form:
         """Expected log-likelihoods under components."""
-        return normal_wishart.form(params) if self.compiled else self.family.form(params)
+        return grained(normal_wishart.form(params) if self.compiled else self.family.form(params), self.grain)
 
     def divergence(self, params: Any) -> Array:
         """KL of components from the prior."""
@@ -81,11 +87,13 @@ class Mixture(NamedTuple):
 
     def view(self, setting: Setting) -> View:
         """Expected log-likelihoods and log-weights."""
-        family, prior, weights = setting
+        family, prior, weights = setting[:3]
         if setting.compiled:
-            return View(*normal_wishart.view(self.params, prior, self.sticks, np.array(weights)))
+            whitened, expected, cost = normal_wishart.view(self.params, prior, self.sticks, np.array(weights))
+            return View(grained(whitened, setting.grain), expected, cost)
         cost = weights.divergence(self.sticks) + float(family.divergence(self.params, prior).sum())
-        return View(family.form(join([self.params, prior])), weights.expected_log(self.sticks), cost)
+        form = grained(family.form(join([self.params, prior])), setting.grain)
+        return View(form, weights.expected_log(self.sticks), cost)
 
     def sweep(self, setting: Setting, tied: Tied, view: View | None = None) -> tuple[ExpectedSums, float]:
         """Sums under the best responsibilities, and the free energy."""

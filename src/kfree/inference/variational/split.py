@@ -60,9 +60,17 @@ def propose(
 def _try_all(
     partition: Partition, parents: list["_Parent"], found: list[tuple[Array, Array]], budget: Budget
 ) -> list[Proposal]:
-    """Splits on rows refined along leading directions, and again as long as these leave a doubt."""
+    """For each component the best of its splits along rays of one kind or another."""
     parts = [partition.part(index, share) for index, share in found]
-    rays = find_rays(parents[0].setting, join([parent.params for parent in parents]), parts)
+    kinds = find_rays(parents[0].setting, join([parent.params for parent in parents]), parts)
+    tried = [_try_rays(partition, parents, list(parts), rays, budget) for rays in kinds]
+    return [max(splits, key=lambda split: split.gain) for splits in zip(*tried)]
+
+
+def _try_rays(
+    partition: Partition, parents: list["_Parent"], parts: list[ComponentRows], rays: list[Ray], budget: Budget
+) -> list[Proposal]:
+    """Splits on rows refined along rays, and again as long as these leave a doubt."""
     tried: list[_Tried | None] = [None] * len(parents)
     left = [k for k, part in enumerate(parts) if part.share.size]
     for step in range(VARIATIONAL.closest):
@@ -149,7 +157,7 @@ class _Parent(NamedTuple):
         """Children split once more, if that is better: three or four may pay where two do not."""
         resp = soften_all(part, make_runner(self.setting.form(pair.params), 2, part), pair.log_weight).resp
         halves_of = [ComponentRows(np.zeros(0, np.intp), part, share) for share in resp]
-        rays = find_rays(self.setting, pair.params, halves_of)
+        rays = find_rays(self.setting, pair.params, halves_of)[0]
         split: list[Array] = []
         for k in range(2):
             halves = self._halves(part, take(pair.params, [k]), resp[k], rays[k])
@@ -176,10 +184,12 @@ class _Parent(NamedTuple):
     def _update_nodes(self, part: Tied, resp: Array, whole: float, updates: int) -> _Children | None:
         """The same, compiled; None if rounding was in the way."""
         prior, weights, (K, D) = self.setting.prior, self.setting.weights, (resp.shape[0], part.mean.shape[1])
+        assert part.second is not None
+        second = normal_wishart.with_grain(part.second, self.setting.grain)
         found, mass, log_weight = normal_wishart.blank(K, D), np.empty(K), np.empty(K)
         base, centre = part.base, np.repeat(self.params.mean, K, axis=0)
         cost = kernels().share_nodes(
-            part.n, part.mean, part.second, resp.copy(), centre, self.others, prior.mean[0], prior.scale[0],
+            part.n, part.mean, second, resp.copy(), centre, self.others, prior.mean[0], prior.scale[0],
             normal_wishart.constants(prior), np.array(weights), self.enough, whole + base, VARIATIONAL.empty, updates,
             *found, mass, log_weight,
         )  # fmt: skip
@@ -228,12 +238,12 @@ def split_mixture(
     return split, np.concatenate([keep, np.full(sizes.size - keep.size, -1)])[order]
 
 
-def find_rays(setting: Setting, params: Any, parts: list[ComponentRows]) -> list[Ray]:
-    """The leading directions of components, given their rows, and their centres."""
-    directions = setting.family.directions(params)
-    if directions is not None:
-        return [Ray(*ray) for ray in zip(directions, setting.family.means(params))]
-    return [_find_ray(setting, take(params, [k]), part) for k, part in enumerate(parts)]
+def find_rays(setting: Setting, params: Any, parts: list[ComponentRows]) -> list[list[Ray]]:
+    """The leading directions of components, given their rows, and their centres; one list for each kind of them."""
+    kinds = setting.family.directions(params, setting.prior, setting.deviation)
+    if kinds:
+        return [[Ray(*ray) for ray in zip(directions, setting.family.means(params))] for directions in kinds]
+    return [[_find_ray(setting, take(params, [k]), part) for k, part in enumerate(parts)]]
 
 
 def _find_ray(setting: Setting, params: Any, part: ComponentRows) -> Ray:

@@ -39,6 +39,22 @@ class VariationalNumbers(NamedTuple):
     #: Exact updates of all rows that a polish makes. Set: by hand; spec/variational.md, section 11, says k.
     polish: int = 10
 
+    # a prior that is learned
+    #: The prior is moved when there are so many times the components of when it was moved last. Set:
+    #: spec/mixture-priors.md, section 3.
+    learn_again: float = 1.25
+    #: Times that it is moved then. Set: spec/mixture-priors.md, section 3.
+    learn_in_passing: int = 2
+    #: Times that it is moved, at most, when growth has ended. Set: spec/mixture-priors.md, section 3.
+    learn_at_end: int = 10
+    #: Times that growth may end and begin again with another prior. Set: spec/mixture-priors.md, section 3.
+    learn_rounds: int = 3
+    #: Falls of F that count, that the penalised F must have fallen by for that. Set: spec/mixture-priors.md, section 3.
+    learn_worth: float = 10.0
+    #: Least variance of a component that a prior may expect, as a share of that of the column. Set:
+    #: spec/mixture-priors.md, section 4.
+    least_variance: float = 1e-6
+
     # the guard that F does not rise
     #: Rounding of the divergence of a component over that of sums over rows of the same size. Set: commit "rounding of
     #: divergences".
