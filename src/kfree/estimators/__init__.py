@@ -9,6 +9,7 @@ from kfree.estimators.kernel_mixture import KernelDPMixture, truncation_level
 from kfree.estimators.lam import LamPath, lam_for_k, lam_path
 from kfree.estimators.stepwise_k_features import StepwiseKFeatures
 from kfree.estimators.variational import VariationalDPMixture
+from kfree.inference.embedding.two_sample import MMDTest
 from kfree.models.features import FeaturePath
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "KFeatures",
     "KernelDPMixture",
     "LamPath",
+    "MMDTest",
     "StepwiseKFeatures",
     "VariationalDPMixture",
     "lam_for_k",

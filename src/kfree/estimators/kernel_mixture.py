@@ -29,7 +29,7 @@ from kfree.models.kernel_mixture import (
     keep,
 )
 from kfree.rows import set_span_threads
-from kfree.structures import KINDS, truncation
+from kfree.structures import KINDS, enough_pieces
 
 
 class KernelDPMixture(MixtureEstimator):
@@ -429,4 +429,4 @@ def truncation_level(concentration, delta, kind="mean", *, chance=0.05, bound=1.
         raise ValueError(f"chance must be below 1, got {chance!r}.")
     if not concentration <= EMBEDDING.most_concentration:
         raise ValueError(f"concentration must be at most {EMBEDDING.most_concentration:g}, got {concentration!r}.")
-    return truncation(float(concentration), float(bound) / float(delta), kind, float(chance))
+    return enough_pieces(float(concentration), float(bound) / float(delta), kind, float(chance))

@@ -34,7 +34,7 @@ from kfree.models.clusters import Problem
 from kfree.models.kernel_candidates import given_candidates
 from kfree.models.mixture_model import MixtureModel, check_rows
 from kfree.rows.standardise import Units, standardise
-from kfree.structures import truncation
+from kfree.structures import enough_pieces
 
 SOURCES = ("clusters", "local", "prior")
 BANDWIDTHS = ("local", "median")
@@ -118,7 +118,7 @@ class KernelProblem(NamedTuple):
         if wish.candidates == "local":
             return makers.local(EMBEDDING.drawn if count is None else count, seed)
         if count is None:
-            enough = truncation(wish.concentration, 1 / EMBEDDING.truncation, "mean", 0.0)
+            enough = enough_pieces(wish.concentration, 1 / EMBEDDING.truncation, "mean", 0.0)
             if enough > EMBEDDING.most_drawn:
                 raise ValueError(
                     f"concentration={wish.concentration:g} asks for {enough} candidates, more than "

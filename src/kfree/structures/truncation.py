@@ -11,7 +11,7 @@ from scipy.special import gammainc
 KINDS = ("mean", "probability", "typical")
 
 
-def truncation(alpha: float, ratio: float, kind: str, chance: float) -> int:
+def enough_pieces(alpha: float, ratio: float, kind: str, chance: float) -> int:
     """Least number of pieces for which the squared norm of the rest is at most 1 / ratio of its bound.
 
     "mean": E tau^2 = (alpha / (alpha + 2))^T; "probability": except with this chance; "typical": exp(-2 T / alpha).

@@ -32,8 +32,6 @@ class EmbeddingNumbers(NamedTuple):
     #: Rows whose neighbours are looked for, and pairs of rows of which the median is taken. Set: spec/embedding.md,
     #: section 8.
     pairs: int = 2000
-    #: Smallest squared bandwidth, as a share of the variance of the rows. Set: rounding of float64.
-    least_width: float = 1e-12
 
     # candidates
 

@@ -174,9 +174,9 @@ def _look_at_the_clock(budget: Budget | None) -> None:
 
 def _by_fold(rows: SeenRows, span: slice, value: Array) -> Array:
     """Weighted sums (folds, columns) of values of the rows of a span."""
-    share = np.zeros((EMBEDDING.folds, value.shape[0]), dtype=value.dtype)
-    share[rows.fold[span], np.arange(value.shape[0])] = rows.weight[span]
-    return (share @ value).astype(np.float64, copy=False)
+    share, unit = np.zeros((EMBEDDING.folds, value.shape[0]), dtype=value.dtype), float(rows.weight[span].max())
+    share[rows.fold[span], np.arange(value.shape[0])] = rows.weight[span] / unit  # single precision holds these
+    return (share @ value).astype(np.float64, copy=False) * unit
 
 
 def squared_length(family: PointFamily, kernel: Kernel, rows: SeenRows) -> float:

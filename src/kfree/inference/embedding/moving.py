@@ -68,7 +68,6 @@ class _Shape:
 
     def __init__(self, params: Gaussians, floor: Array):
         self._given, self._K, self._D = params, *params.mean.shape
-        self._floor = floor
         self._full = params.covariance.ndim == 3
         # one variance for all columns has one floor
         self._level = np.diag(floor) if self._full else floor if params.covariance.ndim == 2 else floor.mean()

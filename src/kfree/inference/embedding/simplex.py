@@ -46,7 +46,7 @@ def solve(S: Array, R: Array, ridge: float) -> Weights:
     try:
         lower = np.linalg.cholesky(S + ridge * np.eye(T))
     except np.linalg.LinAlgError:
-        ridge = max(10 * ridge, EMBEDDING.least_ridge * float(np.trace(S)) / T)
+        ridge = max(10 * ridge, EMBEDDING.least_ridge * max(float(np.trace(S)) / T, 1.0))
         return solve(S, R, ridge)
     b = solve_triangular(lower, R, lower=True, check_finite=False)
     system = np.concatenate([lower.T - b[:, None], np.ones((1, T))])
@@ -81,9 +81,13 @@ def follow(S: Array, R: Array, ridge: float, p: Array) -> Array:
         reach = np.where(falling, p / np.where(falling, -step, 1.0), np.inf)
         length = min(1.0, float(reach.min()))
         p = np.maximum(p + length * step, 0.0)
+        if not p.sum() > 0:  # rounding has eaten the step
+            break
         if length < 1.0:
             p[int(reach.argmin())] = 0.0
             active &= p > 0
+            if not active.any():
+                break
             p /= p.sum()
             continue
         p /= p.sum()
@@ -114,8 +118,8 @@ class Part(NamedTuple):
 
 def choose_ridge(S: Array, parts: list[Part]) -> float:
     """The ridge whose weights match parts of the rows best that they were not found from."""
-    parts = [part for part in parts if part.mass > 0]
     total, grid = sum(part.mass for part in parts), EMBEDDING.ridges
+    parts = [part for part in parts if 0 < part.mass < total]  # with very uneven weights one may be all
     if len(parts) < 2:
         return EMBEDDING.ridges[2]
     loss = np.zeros(len(grid))
