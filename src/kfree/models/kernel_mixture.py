@@ -440,7 +440,8 @@ def check_bandwidth(bandwidth: Any) -> None:
 
 def _given_widths(bandwidth: Any, unit: float) -> Array:
     """Squared bandwidths in the units of the rows."""
-    inside = np.atleast_1d(np.asarray(bandwidth, dtype=np.float64)) / unit
+    with np.errstate(over="ignore"):
+        inside = np.atleast_1d(np.asarray(bandwidth, dtype=np.float64)) / unit
     least, most = _BANDWIDTHS
     if not (least <= inside.min() and inside.max() <= most):
         raise ValueError(

@@ -40,9 +40,11 @@ class DocumentPoints(PointFamily):
     def seen(self, X: Any) -> Any:
         """Shares of the totals."""
         total = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
-        if sp.issparse(X):
-            return sp.csr_matrix(sp.diags(1 / total) @ X)
-        return X / total[:, None]
+        if not sp.issparse(X):
+            return X / total[:, None]
+        shares = sp.csr_matrix(X, dtype=np.float64, copy=True)
+        shares.data /= np.repeat(total, np.diff(shares.indptr))
+        return shares
 
     def form(self, params: Chances) -> Linear:
         """Log-probabilities."""

@@ -13,6 +13,8 @@ from kfree.families.points.point_family import Kernel, PointFamily, Slopes, Spre
 _LOG_2PI = float(np.log(2 * np.pi))
 # Rounding of squared distances above which rows are centred for each component.
 _FAR = 1e-10
+# Share by which variances exceed those of rows that lie in a plane: rounding must not make a matrix of them indefinite.
+_NOT_SINGULAR = 1e-10
 # Entries of a temporary over pairs of components.
 _PAIRS = 1_000_000
 # Covariance of a draw from the prior, as a share of that of all rows, and its degrees of freedom beyond the columns.
@@ -360,7 +362,9 @@ def pooled_covariance(scatter: Array, mass: Array, spread: Spread) -> Array:
     pool = scatter.sum(axis=0) / mass.sum()
     worth = D + 2.0
     covariance = (scatter + worth * pool) / (mass + worth)[:, None, None]
-    return covariance + np.diag(spread.floor)
+    own = np.diagonal(covariance, axis1=1, axis2=2)
+    covariance[:, np.arange(D), np.arange(D)] += spread.floor + _NOT_SINGULAR * own
+    return covariance
 
 
 def scores(form: Form, X: Array) -> Array:
