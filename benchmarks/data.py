@@ -59,6 +59,18 @@ def hipc_flow():
     return Case("hipc_flow", np.arcsinh(arrays["X"].astype(float) / 150.0), arrays["y"], _classes(arrays["y"]))
 
 
+def faithful():
+    """Eruptions of a geyser and the waits before them; no classes."""
+    X = _arrays("faithful")["X"].astype(float)
+    return Case("faithful", X, np.zeros(X.shape[0], int), 1)
+
+
+def segment():
+    """Image segmentation, seven classes."""
+    arrays = _arrays("segment")
+    return Case("segment", arrays["X"].astype(float), arrays["y"], 7)
+
+
 def mnist(rows=20_000):
     """MNIST digits: rows at random, pixels / 255, the first 50 principal components."""
     arrays = _arrays("mnist_train")
