@@ -131,7 +131,9 @@ def real(settings):
     }
     if settings.rivals:
         models |= {
-            "BayesianGaussianMixture": lambda X: BayesianGaussianMixture(20, max_iter=1000, random_state=0).fit(X),
+            "BayesianGaussianMixture": lambda X: BayesianGaussianMixture(
+                n_components=20, max_iter=1000, random_state=0
+            ).fit(X),
             "GaussianMixture, BIC": by_bic,
         }
     for name, X in real_sets(settings.quick):

@@ -94,6 +94,8 @@ class EmbeddingNumbers(NamedTuple):
     kept_rows: int = 2000
     #: Permutations of rows for which statistics are found together. Set: by hand, memory.
     permuted: int = 1000
+    #: Share of the mean of the kernel by which statistics of equal tables may differ. Set: rounding of float64.
+    rounding: float = 1e-12
 
 
 EMBEDDING = EmbeddingNumbers()

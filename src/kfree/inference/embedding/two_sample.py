@@ -9,9 +9,6 @@ from kfree.families.points import Kernel, PointFamily
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.rows.threads import cut, over
 
-# A statistic that is as large but for rounding counts as as large.
-_ROUNDING = 1e-12
-
 
 class MMDTest(NamedTuple):
     """Result of a two-sample test."""
@@ -37,7 +34,9 @@ def permutation_test(
         columns = np.stack([signs if i == 0 else rng.permutation(signs) for i in some], axis=1)
         statistics.append(_statistics(family, kernel, rows, columns))
     value = np.concatenate(statistics)
-    rounding = _ROUNDING * float(family.own(rows).mean())  # the statistic is a difference of means of the kernel
+    rounding = EMBEDDING.rounding * float(
+        family.own(rows).mean()
+    )  # the statistic is a difference of means of the kernel
     as_large = int((value[1:] >= value[0] - rounding).sum())
     return MMDTest(float(max(value[0], 0.0)), (1 + as_large) / (1 + count), (n, m))
 
