@@ -20,7 +20,8 @@ def has(*files):
     return all((FOLDER / f"{name}.npz").exists() for name in files)
 
 
-def _arrays(name):
+def arrays(name):
+    """The arrays of a file."""
     return np.load(FOLDER / f"{name}.npz", allow_pickle=False)
 
 
@@ -35,73 +36,73 @@ def _classes(truth):
 
 def plane(name):
     """A two-dimensional benchmark set: s1 to s4, a1, a3, r15."""
-    arrays = _arrays("synth2d")
-    truth = arrays[f"{name}_y"]
-    return Case(name, arrays[f"{name}_X"].astype(float), truth, _classes(truth))
+    found = arrays("synth2d")
+    truth = found[f"{name}_y"]
+    return Case(name, found[f"{name}_X"].astype(float), truth, _classes(truth))
 
 
 def pendigits():
     """Pen strokes of digits, divided by 25."""
-    arrays = _arrays("pendigits")
-    return Case("pendigits", arrays["X"] / 25.0, arrays["y"], 10)
+    found = arrays("pendigits")
+    return Case("pendigits", found["X"] / 25.0, found["y"], 10)
 
 
 def letter():
     """Letter recognition, columns standardised."""
-    arrays = _arrays("letter")
-    X = arrays["X"].astype(float)
-    return Case("letter", (X - X.mean(axis=0)) / X.std(axis=0), arrays["y"], 26)
+    found = arrays("letter")
+    X = found["X"].astype(float)
+    return Case("letter", (X - X.mean(axis=0)) / X.std(axis=0), found["y"], 26)
 
 
 def hipc_flow():
     """Flow cytometry, arcsinh(x / 150)."""
-    arrays = _arrays("hipc_flow")
-    return Case("hipc_flow", np.arcsinh(arrays["X"].astype(float) / 150.0), arrays["y"], _classes(arrays["y"]))
+    found = arrays("hipc_flow")
+    return Case("hipc_flow", np.arcsinh(found["X"].astype(float) / 150.0), found["y"], _classes(found["y"]))
 
 
 def faithful():
     """Eruptions of a geyser and the waits before them; no classes."""
-    X = _arrays("faithful")["X"].astype(float)
+    X = arrays("faithful")["X"].astype(float)
     return Case("faithful", X, np.zeros(X.shape[0], int), 1)
 
 
 def segment():
     """Image segmentation, seven classes."""
-    arrays = _arrays("segment")
-    return Case("segment", arrays["X"].astype(float), arrays["y"], 7)
+    found = arrays("segment")
+    return Case("segment", found["X"].astype(float), found["y"], 7)
 
 
 def mnist(rows=20_000):
     """MNIST digits: rows at random, pixels / 255, the first 50 principal components."""
-    arrays = _arrays("mnist_train")
-    X, truth = _some_rows(arrays["X"].reshape(60_000, -1), arrays["y"], rows)
+    found = arrays("mnist_train")
+    X, truth = _some_rows(found["X"].reshape(60_000, -1), found["y"], rows)
     scores = PCA(50, random_state=0).fit_transform(X / 255.0)
     return Case(f"MNIST {rows // 1000}k PCA 50", np.ascontiguousarray(scores), truth, 10)
 
 
 def skin(rows=100_000):
     """Skin and other pixels, blue green red; two classes, but lam is taken for 20 clusters."""
-    arrays = _arrays("skin")
-    X, truth = _some_rows(arrays["X"].astype(float), arrays["y"], rows)
+    found = arrays("skin")
+    X, truth = _some_rows(found["X"].astype(float), found["y"], rows)
     return Case("skin 100k (lam for 20)", X, truth, 20)
 
 
 def shuttle():
     """Sensors of a space shuttle, seven classes of very unequal size."""
-    arrays = _arrays("shuttle")
-    return Case("shuttle", arrays["X"].astype(float), arrays["y"], _classes(arrays["y"]))
+    found = arrays("shuttle")
+    return Case("shuttle", found["X"].astype(float), found["y"], _classes(found["y"]))
 
 
 def mnist_images(rows):
     """The images that ``mnist`` projects, (rows, 784) in [0, 1]."""
-    arrays = _arrays("mnist_train")
-    return _some_rows(arrays["X"].reshape(60_000, -1), arrays["y"], rows)[0] / 255.0
+    found = arrays("mnist_train")
+    return _some_rows(found["X"].reshape(60_000, -1), found["y"], rows)[0] / 255.0
 
 
 def citeseer():
     """Words of scientific papers, 0/1, CSR."""
     X = sp.load_npz(FOLDER / "citeseer.npz").astype(float).tocsr()
-    return Case("citeseer", X, _arrays("citeseer")["y"], 6)
+    return Case("citeseer", X, arrays("citeseer")["y"], 6)
 
 
 def digits():
@@ -112,7 +113,7 @@ def digits():
 
 def scrna(genes=500):
     """Single cells of five lines: counts of the genes that vary most (variance of the log of the normalised ones)."""
-    X, truth = sp.load_npz(FOLDER / "scrna_5lines.npz").astype(float).toarray(), _arrays("scrna_5lines")["y"]
+    X, truth = sp.load_npz(FOLDER / "scrna_5lines.npz").astype(float).toarray(), arrays("scrna_5lines")["y"]
     spread = np.log1p(equal_depth(X)).var(axis=0)
     chosen = np.sort(np.argsort(-spread, kind="stable")[:genes])
     return Case("scrna_5lines", np.ascontiguousarray(X[:, chosen]), truth, 5)
@@ -128,4 +129,4 @@ def scenes():
     """Visual words of 1500 images of 15 kinds of scene, CSR counts."""
     X = sp.load_npz(FOLDER / "scene15_bow.npz").astype(float).tocsr()
     X.sort_indices()
-    return Case("scene15_bow", X, _arrays("scene15_bow")["y"], 15)
+    return Case("scene15_bow", X, arrays("scene15_bow")["y"], 15)

@@ -3,12 +3,11 @@
 from importlib import import_module
 
 import numpy as np
-from sklearn.mixture import BayesianGaussianMixture
 from sklearn.model_selection import KFold
 
 from benchmarks.kernel_data import real_sets, six_gaussians
 from benchmarks.measure import best_of
-from benchmarks.mixtures import by_bic
+from benchmarks.mixtures import by_bic, truncated
 from benchmarks.report import Mark, Table
 from kfree import KernelDPMixture, VariationalDPMixture
 from kfree.families.points import POINTS, Kernel
@@ -131,9 +130,7 @@ def real(settings):
     }
     if settings.rivals:
         models |= {
-            "BayesianGaussianMixture": lambda X: BayesianGaussianMixture(
-                n_components=20, max_iter=1000, random_state=0
-            ).fit(X),
+            "BayesianGaussianMixture": lambda X: truncated().fit(X),
             "GaussianMixture, BIC": by_bic,
         }
     for name, X in real_sets(settings.quick):

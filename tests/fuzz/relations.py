@@ -88,7 +88,8 @@ def _free_of_order(case: Case) -> bool:
         return False
     if case.subject == "HDPMeans":  # "points" is the papers' walk over the rows
         return get("search") == "full" or (get("search") == "auto" and "auto" in (get("lam_local"), get("lam_global")))
-    return True
+    # of splits that are equally good, as those of a few whole numbers are, one is taken by the order
+    return case.subject != "VariationalDPMixture" or case.dtype.startswith("float")
 
 
 def _differences(case: Case, one: Any, two: Any, rows: Any = None, exact: bool = False) -> list[Fault]:

@@ -105,4 +105,6 @@ def doubt(case: Case) -> float:
             squares += more * len(X) * (X**2).max(initial=0.0)
         if "family" in case.params or case.params.get("divergence", "sqeuclidean") not in _IN_SQUARES:
             squares += weight.sum()
-        return float(np.nan_to_num(1e-12 * squares)) + (1e-9 if "family" in case.params else 0.0)
+        sticks = float(np.sum(case.params.get("concentration", 0.0)))  # differences of digamma functions
+        nats = 1e-9 + 4e-16 * sticks * np.log1p(sticks) if "family" in case.params else 0.0
+        return float(np.nan_to_num(1e-12 * squares)) + nats

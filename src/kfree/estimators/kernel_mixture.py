@@ -2,7 +2,7 @@
 
 import warnings
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +13,6 @@ from kfree.estimators._sklearn import check_table
 from kfree.families import Array
 from kfree.families.points import POINTS, PointFamily
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
-from kfree.inference.embedding.two_sample import MMDTest
 from kfree.inference.loop import Budget, Info, attempt
 from kfree.models.checks import check_choice, check_flag, check_number, check_verbose
 from kfree.models.kernel_mixture import (
@@ -30,6 +29,24 @@ from kfree.models.kernel_mixture import (
 )
 from kfree.rows import set_span_threads
 from kfree.structures import KINDS, enough_pieces
+
+
+class MMDTest(NamedTuple):
+    """Result of a two-sample test.
+
+    Attributes
+    ----------
+    statistic : float
+        Squared distance of the kernel means of the two tables, each row with itself included.
+    pvalue : float
+        Share of the permutations of all rows, the one that is true included, whose statistic is as large.
+    n_rows : tuple of int
+        Training rows, and rows of the new table, that were compared.
+    """
+
+    statistic: float
+    pvalue: float
+    n_rows: tuple[int, int]
 
 
 class KernelDPMixture(MixtureEstimator):
@@ -287,7 +304,8 @@ class KernelDPMixture(MixtureEstimator):
         check_number("max_rows", max_rows, least=1, integer=True)
         X = check_table(self, X, reset=False)
         with set_span_threads():
-            return self._kernel_model.test(X, int(n_permutations), int(max_rows), self._draws())
+            found = self._kernel_model.test(X, int(n_permutations), int(max_rows), self._draws())
+        return MMDTest(found.statistic, found.pvalue, found.n_rows)
 
     def _check_parameters(self) -> tuple[KernelWish, PointFamily]:
         check_choice("family", self.family, tuple(POINTS))

@@ -47,12 +47,15 @@ class VariationalDPMixture(MixtureEstimator):
     concentration : float or pair, default=1.0
         Larger expects more components. A pair (a1, a2) is the Beta prior of every stick; a number stands for
         (1, concentration), the Dirichlet process. From 1e-100 to 1e8; a2 at most 1e8 times a1.
-    prior : dict, default=None
-        Hyperparameters in place of the defaults, in the units of X. Gaussians: "mean" (that of the data),
-        "mean_precision" (0.01), "degrees_of_freedom" (D + 1), "covariance" (0.01 of the largest eigenvalue of the
-        data's covariance: what a component looks like before data). "multinomial": "counts" (0.5).
-        "poisson": "shape" (column means + 0.5), "rate" (1). "bernoulli": "ones", "zeros" (0.5). What counts rows or
-        what rows count is from 1e-20 to 1e8 ("shape" to 2**54), "degrees_of_freedom" of "gaussian" beyond D - 1;
+    prior : {"learn", "fixed"} or dict, default="learn"
+        What a component looks like before data. "learn" moves the prior, along with the posterior, to where F plus
+        its divergence from a wide prior is least; units of columns then do not matter, and entries count as known to
+        half a step of their recording. "fixed" is one width in all directions. A dict holds hyperparameters, in the
+        units of X, and learns the others. Gaussians: "mean" (that of the data), "mean_precision" ("fixed": 0.01),
+        "degrees_of_freedom" (D + 1), "covariance" (0.01 of the largest eigenvalue of the data's covariance) or its
+        root "sd", each a number, one for each column, or a matrix. "multinomial": "counts" (0.5). "poisson", which
+        never learns: "shape" (column means + 0.5), "rate" (1). "bernoulli": "ones", "zeros" (0.5). What counts rows
+        or what rows count is from 1e-20 to 1e8 ("shape" to 2**54), "degrees_of_freedom" of "gaussian" beyond D - 1;
         "covariance" from 1e-20 to 1e20 of the square of the data's spread.
     max_components : int, default=None
         Stop growing at so many; None for no limit.
@@ -96,12 +99,19 @@ class VariationalDPMixture(MixtureEstimator):
         Inverse of the expected precisions: full, diagonal, spherical. Gaussians only.
     labels_ : array (N,)
         Likeliest component of each training row.
+    means_sd_, weights_sd_ : arrays (T, D), (T,)
+        Standard deviations of means and weights under the posterior; inf where it has none.
+    prior_ : dict
+        The hyperparameters, learned or not, in the units of X.
+    prior_penalty_ : float
+        Divergence of a wide prior from the learned one; 0 if the prior is not learned.
     free_energy_ : float
-        F of the training rows.
+        F of the training rows under ``prior_``.
     tied_free_energy_ : float
         F on what the search ran on; at least ``free_energy_`` where nodes share their responsibilities.
     free_energy_trace_ : array
-        ``tied_free_energy_`` after each update that was kept. Never rises, except where nodes are joined again.
+        ``tied_free_energy_`` and the penalty after each update that was kept. Never rises, except where nodes are
+        joined again.
     n_nodes_ : int
         Rows or nodes that the search ended with.
     n_iter_ : int

@@ -27,7 +27,7 @@ from kfree.inference.embedding.kernel_means import (
 )
 from kfree.inference.embedding.moving import Moved, move
 from kfree.inference.embedding.simplex import Part, Weights, choose_ridge, objective, solve
-from kfree.inference.embedding.two_sample import MMDTest, permutation_test
+from kfree.inference.embedding.two_sample import Comparison, permutation_test
 from kfree.inference.loop import Budget, Info, attempt
 from kfree.models.checks import as_numbers, check_entries, check_number, check_weight
 from kfree.models.clusters import Problem
@@ -289,7 +289,7 @@ class KernelModel(NamedTuple):
         own = family.component_features(self.frame.kernel, frequencies, self.mixture.params).T @ self.mixture.weights
         return float(sums.mean @ sums.mean), float(own @ own - 2 * (own @ sums.mean))
 
-    def test(self, X: Any, count: int, most: int, rng: np.random.Generator) -> MMDTest:
+    def test(self, X: Any, count: int, most: int, rng: np.random.Generator) -> Comparison:
         """Whether rows come from the distribution that the rows of the fit came from."""
         first, second = (_some(rows, most, rng) for rows in (self.kept, self.frame.seen(X)))
         both = stack(first, second)

@@ -10,17 +10,17 @@ from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.rows.threads import cut, over
 
 
-class MMDTest(NamedTuple):
-    """Result of a two-sample test."""
+class Comparison(NamedTuple):
+    """What a comparison of two tables found."""
 
-    statistic: float  #: Squared distance of the kernel means of the two tables, each row with itself included.
-    pvalue: float  #: Share of the permutations of all rows, this one included, whose statistic is as large.
-    n_rows: tuple[int, int]  #: Rows of the fit, and of the new table, that were compared.
+    statistic: float  # squared distance of their kernel means, each row with itself included
+    pvalue: float  # share of the permutations of all rows, this one included, whose statistic is as large
+    n_rows: tuple[int, int]
 
 
 def permutation_test(
     family: PointFamily, kernel: Kernel, rows: Any, n: int, count: int, rng: np.random.Generator
-) -> MMDTest:
+) -> Comparison:
     """Compare the first n rows with the others, as the kernel sees them.
 
     Nothing but which rows belong to which table differs between permutations, so that under the hypothesis all are
@@ -34,11 +34,10 @@ def permutation_test(
         columns = np.stack([signs if i == 0 else rng.permutation(signs) for i in some], axis=1)
         statistics.append(_statistics(family, kernel, rows, columns))
     value = np.concatenate(statistics)
-    rounding = EMBEDDING.rounding * float(
-        family.own(rows).mean()
-    )  # the statistic is a difference of means of the kernel
+    # statistics are differences of means of the kernel
+    rounding = EMBEDDING.rounding * float(family.own(rows).mean())
     as_large = int((value[1:] >= value[0] - rounding).sum())
-    return MMDTest(float(max(value[0], 0.0)), (1 + as_large) / (1 + count), (n, m))
+    return Comparison(float(max(value[0], 0.0)), (1 + as_large) / (1 + count), (n, m))
 
 
 def _statistics(family: PointFamily, kernel: Kernel, rows: Any, signs: Array) -> Array:
