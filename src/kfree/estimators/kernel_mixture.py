@@ -70,10 +70,11 @@ class KernelDPMixture(MixtureEstimator):
     covariance : {"full", "diag", "spherical"}, default="full"
         Of Gaussian components.
     candidates : {"clusters", "local", "prior"}, array (T, D) or dict, default="clusters"
-        Where candidates come from. "clusters": hard and soft clusters of 1, 2, 3, ... up to 48 at a time. "local": rows
-        drawn at random with their 20 nearest neighbours. "prior": draws from a wide prior, as in [1]_, of which few
-        land where rows are. An array holds means, or probabilities of the columns; covariances are then those of the
-        rows nearest to each. ``{"means": ..., "covariances": ...}`` gives both.
+        Where candidates come from. "clusters": 1, 2, 3, 4, 6, ... soft clusters of the rows, up to the number that
+        predicts held-out rows best. "local": rows drawn at random with their 20 nearest neighbours. "prior": draws from
+        a wide prior, as in [1]_, of which few land where rows are. An array holds means, or probabilities of the
+        columns; covariances are then those of the rows nearest to each. ``{"means": ..., "covariances": ...}`` gives
+        both.
     n_candidates : int or "auto", default="auto"
         Candidates to make, at most. "auto": as many as there are for "clusters"; else 200, and for "prior" at least
         ``truncation_level(concentration, 1e-6)``.
@@ -285,7 +286,8 @@ class KernelDPMixture(MixtureEstimator):
         Compared are X and up to 2000 training rows that the model has kept, not X and the fitted density: that is never
         quite right, and with enough rows would be rejected for that alone. If nothing has changed, a p-value is below
         any level with no more than that probability: rows of both tables are dealt at random, and the bandwidth, unless
-        it is given, is chosen from both.
+        it is given, is chosen from both. If the fit had weights that are not whole numbers, training rows are drawn by
+        weight, and this holds about.
 
         Parameters
         ----------
@@ -329,7 +331,6 @@ class KernelDPMixture(MixtureEstimator):
         wish = KernelWish(
             self.candidates,
             _number_or_auto("n_candidates", self.n_candidates, least=1, integer=True),
-            self.bandwidth,
             _number_or_auto("ridge", self.ridge, least=0.0),
             self._check_features(),
             bool(self.refine),

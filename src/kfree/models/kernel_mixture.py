@@ -47,7 +47,6 @@ class KernelWish(NamedTuple):
 
     candidates: Any  # a name of SOURCES, or components
     n_candidates: int | None
-    bandwidth: Any  # a name of BANDWIDTHS, a number or several
     ridge: float | None  # None to choose it
     features: int | str | None  # "auto" for as many as are needed, None for none
     refine: bool
@@ -301,10 +300,10 @@ class KernelModel(NamedTuple):
         family, n = self.frame.family, both.shape[0]
         if not family.has_width or not isinstance(self.rule, str):
             return self.frame.kernel
-        order = np.argsort(uniform(np.arange(n, dtype=np.uint64), 4), kind="stable")
-        width = squared_bandwidth(
-            family, Sample(both, both[order], np.ones(n), np.arange(n, dtype=np.uint64)), self.rule
-        )
+        ticket = hash_rows(both)  # of the content: the order of rows must not matter, either
+        order = np.argsort(ticket, kind="stable")
+        sample = Sample(both[order], both[order], np.ones(n), ticket[order])
+        width = squared_bandwidth(family, sample, self.rule)
         return self.frame.kernel._replace(widths=np.array([width if width > 0 else 1.0]))
 
 

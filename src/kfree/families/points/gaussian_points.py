@@ -237,13 +237,16 @@ class FullPoints(GaussianPoints):
         value, step = np.empty((K, L)), max(1, _PAIRS // max(L * D * D, 1))
         for start in range(0, K, step):
             some = slice(start, min(start + step, K))
-            joint = one.covariance[some, None] + other.covariance[None]
+            rest = slice(start if one is other else 0, L)  # of the same components each pair once
+            joint = one.covariance[some, None] + other.covariance[None, rest]
             joint[..., np.arange(D), np.arange(D)] += width
             lower = np.linalg.cholesky(joint)
-            gap = (one.mean[some, None] - other.mean[None])[..., None]
+            gap = (one.mean[some, None] - other.mean[None, rest])[..., None]
             white = np.linalg.solve(lower, gap)[..., 0]
             log_det = 2 * np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1)
-            value[some] = -0.5 * ((white * white).sum(axis=-1) + log_det - D * np.log(width))
+            value[some, rest] = -0.5 * ((white * white).sum(axis=-1) + log_det - D * np.log(width))
+            if one is other:
+                value[rest, some] = value[some, rest].T
         return value
 
     def _plus(self, covariance: Array, width: float) -> Array:
