@@ -420,8 +420,8 @@ class TestEdges:
         assert not model.converged_
         assert_array_equal(model.predict(X), model.labels_)
 
-    @pytest.mark.parametrize("refine", [False, True])
-    def test_a_signal_at_any_time_leaves_a_mixture(self, refine):
+    @pytest.mark.parametrize(("candidates", "refine"), [("clusters", False), ("clusters", True), ("local", False)])
+    def test_a_signal_at_any_time_leaves_a_mixture(self, candidates, refine):
         X = blobs(1500)
 
         def check(model):
@@ -429,7 +429,7 @@ class TestEdges:
             assert np.isfinite([model.mmd2_, model.gap_]).all()
             assert_allclose(model.weights_.sum(), 1.0)
 
-        check_signals(lambda: KernelDPMixture(refine=refine).fit(X), check)
+        check_signals(lambda: KernelDPMixture(candidates=candidates, refine=refine).fit(X), check)
 
     def test_what_is_found_is_told_if_asked(self, capsys):
         KernelDPMixture().fit(blobs())

@@ -115,7 +115,8 @@ class KernelProblem(NamedTuple):
             return makers.clusters(np.inf if count is None else count)
         seed = int(rng.integers(2**31))
         if wish.candidates == "local":
-            return makers.local(EMBEDDING.drawn if count is None else count, seed)
+            near = partial(makers.local, EMBEDDING.drawn if count is None else count, seed)
+            return attempt(near, makers.whole, budget)
         if count is None:
             enough = enough_pieces(wish.concentration, 1 / EMBEDDING.truncation, "mean", 0.0)
             if enough > EMBEDDING.most_drawn:
@@ -124,7 +125,7 @@ class KernelProblem(NamedTuple):
                     f"{EMBEDDING.most_drawn}, which take long. Pass n_candidates."
                 )
             count = max(EMBEDDING.drawn, enough)
-        return makers.prior(count, np.random.default_rng(seed))
+        return attempt(partial(makers.prior, count, np.random.default_rng(seed)), makers.whole, budget)
 
     def n_features(self, wish: KernelWish, count: int) -> int:
         """Random features for so many candidates; 0 to evaluate the kernel."""

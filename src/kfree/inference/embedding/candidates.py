@@ -55,7 +55,7 @@ class Makers(NamedTuple):
                     found.append(self._grain(curve.solutions[K].labels, K))
 
         attempt(make, lambda: None, self.budget)  # those that there are will do
-        params = self._once_each(join([*found, self._whole()]))
+        params = self._once_each(join([*found, self.whole()]))
         return take(params, slice(int(min(most, params[0].shape[0]))))
 
     def _grains(self, curve: Curve, most: float) -> list[int]:
@@ -86,11 +86,11 @@ class Makers(NamedTuple):
             one, two = (Sample(some.X[h], some.seen[h], some.weight[h], some.ticket[h]) for h in (half, other))
             if not one.weight.size or not two.weight.size:
                 return -np.inf
-            params, mass = self._soften(one, self._shares(labels[: some.weight.size][half], one.weight, K))
+            params, mass = self._soften(one, _shares(labels[: some.weight.size][half], one.weight, K))
             total += float(two.weight @ logsumexp(self._logs(params, mass, two.X), axis=1))
         return total
 
-    def _whole(self) -> Any:
+    def whole(self) -> Any:
         """One component of all rows."""
         return self.family.estimate(self.sample.X, self.sample.weight[:, None], self.spread)
 
@@ -103,14 +103,8 @@ class Makers(NamedTuple):
     def _grain(self, labels: Array, K: int) -> Any:
         """The components of a clustering after soft passes, those that rows say enough of."""
         some = self._affordable(K)
-        params, mass = self._soften(some, self._shares(labels[: some.weight.size], some.weight, K))
+        params, mass = self._soften(some, _shares(labels[: some.weight.size], some.weight, K))
         return take(params, mass > self.family.least_rows(some.X.shape[1]) * float(some.weight.mean()))
-
-    def _shares(self, labels: Array, weight: Array, K: int) -> Array:
-        """Weights (n, K) of rows in hard clusters."""
-        resp = np.zeros((labels.size, K))
-        resp[np.arange(labels.size), labels] = weight
-        return resp
 
     def _soften(self, sample: Sample, resp: Array) -> tuple[Any, Array]:
         """Parameters and weights of clusters after a few passes in which rows are shared."""
@@ -158,3 +152,10 @@ class Makers(NamedTuple):
     def prior(self, count: int, rng: np.random.Generator) -> Any:
         """Draws from a prior as wide as the rows, as in the paper; the first of many are those of few."""
         return self.family.draw(self.spread, count, rng)
+
+
+def _shares(labels: Array, weight: Array, K: int) -> Array:
+    """Weights (n, K) of rows in hard clusters."""
+    resp = np.zeros((labels.size, K))
+    resp[np.arange(labels.size), labels] = weight
+    return resp
