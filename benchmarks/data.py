@@ -60,6 +60,18 @@ def hipc_flow():
     return Case("hipc_flow", np.arcsinh(found["X"].astype(float) / 150.0), found["y"], _classes(found["y"]))
 
 
+def faithful():
+    """Eruptions of a geyser and the waits before them; no classes."""
+    X = arrays("faithful")["X"].astype(float)
+    return Case("faithful", X, np.zeros(X.shape[0], int), 1)
+
+
+def segment():
+    """Image segmentation, seven classes."""
+    found = arrays("segment")
+    return Case("segment", found["X"].astype(float), found["y"], 7)
+
+
 def mnist(rows=20_000):
     """MNIST digits: rows at random, pixels / 255, the first 50 principal components."""
     found = arrays("mnist_train")

@@ -58,6 +58,8 @@ def test_links_between_pages_lead_somewhere(page):
         "KFeatures",
         "StepwiseKFeatures",
         "VariationalDPMixture",
+        "KernelDPMixture",
+        "truncation_level",
         "lam_for_k",
         "lam_for_n_components",
         "lam_path",

@@ -167,7 +167,7 @@ def features() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def mixtures() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Fits of variational mixtures."""
+    """Fits of mixtures."""
     X = clouds(3000, 3, 6, 13, 5.0)
     for family in ("gaussian", "diag", "spherical"):
         for accelerate in (None, "kdtree", "auto"):
@@ -184,7 +184,10 @@ def mixtures() -> Iterator[tuple[str, Callable[[], Any]]]:
         )
     big = clouds(60000, 4, 10, 19, 5.0)
     yield "VariationalDPMixture 60000", lambda: kfree.VariationalDPMixture().fit(big)
+    for covariance in ("full", "diag", "spherical"):
+        yield f"KernelDPMixture {covariance}", lambda c=covariance: kfree.KernelDPMixture(covariance=c).fit(X)
     sparse = sp.csr_matrix(C)
+    yield "KernelDPMixture sparse", lambda: kfree.KernelDPMixture(family="multinomial").fit(sparse)
     yield "VariationalDPMixture sparse", lambda: kfree.VariationalDPMixture(family="multinomial").fit(sparse)
 
 

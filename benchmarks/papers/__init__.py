@@ -1,3 +1,3 @@
 """Tables and figures of the papers, done again: ``python -m benchmarks.papers``."""
 
-PAGES = ("images", "topics", "table1", "variational", "features")
+PAGES = ("images", "topics", "table1", "variational", "embedding", "features")

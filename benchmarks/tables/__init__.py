@@ -22,6 +22,7 @@ NAMES = (
     "topics_paper",
     "variational",
     "variational_quality",
+    "kernel",
     "features",
 )
 

@@ -10,13 +10,16 @@ if TYPE_CHECKING:
         FeaturePath,
         HDPMeans,
         HDPTopics,
+        KernelDPMixture,
         KFeatures,
         LamPath,
+        MMDTest,
         StepwiseKFeatures,
         VariationalDPMixture,
         lam_for_k,
         lam_for_n_components,
         lam_path,
+        truncation_level,
     )
     from kfree.families import (
         KL,
@@ -42,12 +45,15 @@ _HOMES = {
         "HDPMeans",
         "HDPTopics",
         "KFeatures",
+        "KernelDPMixture",
         "LamPath",
+        "MMDTest",
         "StepwiseKFeatures",
         "VariationalDPMixture",
         "lam_for_k",
         "lam_for_n_components",
         "lam_path",
+        "truncation_level",
     ),
     "kfree.families": (
         "KL",
@@ -78,7 +84,9 @@ __all__ = [
     "HDPTopics",
     "ItakuraSaito",
     "KFeatures",
+    "KernelDPMixture",
     "LamPath",
+    "MMDTest",
     "Mahalanobis",
     "NegativeBinomial",
     "Poisson",
@@ -90,6 +98,7 @@ __all__ = [
     "lam_for_k",
     "lam_for_n_components",
     "lam_path",
+    "truncation_level",
 ]
 
 

@@ -86,7 +86,7 @@ def labels(case: Case, model: Any) -> list[Fault]:
             wrong.append(Fault("Z_ is no allocation", f"shape {model.Z_.shape}"))
     if case.subject == "HDPTopics" and not np.allclose(model.components_.sum(axis=1), 1.0, atol=1e-6):
         wrong.append(Fault("topics do not sum to one", repr(model.components_.sum(axis=1))))
-    if hasattr(model, "weights_") and abs(model.weights_.sum() + model.tail_weight_ - 1.0) > 1e-9:
+    if hasattr(model, "weights_") and abs(model.weights_.sum() + getattr(model, "tail_weight_", 0.0) - 1.0) > 1e-9:
         wrong.append(Fault("weights do not sum to one", repr(model.weights_)))
     return wrong
 

@@ -196,6 +196,29 @@ def _mixture(rng, X):
     }
 
 
+def _kernel_mixture(rng, X):
+    with np.errstate(all="ignore"):
+        whole = np.nanmin(X) >= 0 and (np.floor(X) == X).all()
+    fits = ["gaussian", "gaussian"] + (["multinomial"] if whole else [])
+    fits += ["bernoulli"] if np.isin(X, (0, 1)).all() else []
+    family = choose(rng, "gaussian", "multinomial", "bernoulli") if rng.random() < 0.1 else choose(rng, *fits)
+    given = choose(rng, "local", "prior", X[:3].clip(-1e280, 1e280), np.repeat(X[:1], 3, axis=0))
+    wide = choose(rng, 1.0, [0.5, 2.0], 1e-300, 1e300) if rng.random() < 0.2 else choose(rng, "local", "median")
+    return {
+        "family": family,
+        "covariance": choose(rng, "full", "full", "diag", "spherical"),
+        "candidates": "clusters" if rng.random() < 0.6 else given,
+        "n_candidates": choose(rng, "auto", "auto", 1, 7, 40),
+        "bandwidth": "local" if family == "multinomial" and rng.random() < 0.9 else wide,
+        "ridge": choose(rng, 1e-6, 1e-6, 0.0, "auto", 1e-300, 1e300),
+        "features": choose(rng, "auto", "auto", None, 1, 100),
+        "refine": bool(family == "gaussian" and rng.random() < 0.1),
+        "concentration": choose(rng, 1.0, 1e-9, 30.0),
+        "max_time": choose(rng, 10, 10, 10, 10, 0, 0.001),
+        "random_state": int(rng.integers(3)),
+    }
+
+
 def _lam_for_k(rng, X):
     return {
         "k": choose(rng, 1, 2, 3, 10),
@@ -219,19 +242,20 @@ _MIXTURES = ("predict", "predict_proba", "score_samples", "score")
 SUBJECTS = {
     subject.name: subject
     for subject in (
-        Subject("DPMeans", 0.36, _dp_means, _CLUSTERS, (*_SAME, "order"), 10_000),
-        Subject("HDPMeans", 0.12, _hdp_means, _CLUSTERS, (*_SAME, "order")),
+        Subject("DPMeans", 0.30, _dp_means, _CLUSTERS, (*_SAME, "order"), 10_000),
+        Subject("HDPMeans", 0.10, _hdp_means, _CLUSTERS, (*_SAME, "order")),
         Subject("HDPTopics", 0.06, _hdp_topics, ("transform", "score", "perplexity"), ("layout", "again"), 100),
         Subject("BPMeans", 0.03, _bp_means, _FEATURES, ("again", "zero weights"), 20, 5),
         Subject("KFeatures", 0.10, _k_features, _FEATURES, ("again", "zero weights"), 100, 8),
         Subject("StepwiseKFeatures", 0.02, _stepwise, _FEATURES, ("again", "zero weights"), 10, 5),
         Subject(
             "VariationalDPMixture",
-            0.25,
+            0.23,
             _mixture,
             ("predict", "predict_proba", "score_samples", "score"),
             (*_SAME, "order"),
         ),
+        Subject("KernelDPMixture", 0.10, _kernel_mixture, (*_MIXTURES, "mmd2"), (*_SAME, "order"), 200, 12),
         Subject("lam_for_k", 0.03, _lam_for_k, (), ("layout", "again", "order")),
         Subject("lam_path", 0.02, _lam_path, (), ("layout", "again", "order"), 100),
         Subject("lam_for_n_components", 0.01, _lam_for_n_components, (), ("again",), 10, 5),

@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from kfree import BPMeans, DPMeans, HDPMeans, HDPTopics, KFeatures, StepwiseKFeatures, VariationalDPMixture
+from kfree import (
+    BPMeans,
+    DPMeans,
+    HDPMeans,
+    HDPTopics,
+    KernelDPMixture,
+    KFeatures,
+    StepwiseKFeatures,
+    VariationalDPMixture,
+)
 
 
 class ShortFit(NamedTuple):
@@ -67,6 +76,7 @@ FITS = {
     "features": ShortFit(KFeatures(3, n_init=2, n_jobs=2), features(800, 10, 3)),
     "stepwise": ShortFit(StepwiseKFeatures(2000.0, n_init=1), features(100, 5, 2)),
     "mixture": ShortFit(VariationalDPMixture(accelerate=None), clouds(3000, 3, 3)),
+    "kernel": ShortFit(KernelDPMixture(random_state=0), clouds(3000, 3, 3)),
     "tree": ShortFit(VariationalDPMixture(accelerate="tree"), clouds(12_000, 3, 3)),
 }
 

@@ -5,6 +5,7 @@ from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.hdp_means import HDPMeans
 from kfree.estimators.hdp_topics import HDPTopics
 from kfree.estimators.k_features import KFeatures
+from kfree.estimators.kernel_mixture import KernelDPMixture, MMDTest, truncation_level
 from kfree.estimators.lam import LamPath, lam_for_k, lam_path
 from kfree.estimators.stepwise_k_features import StepwiseKFeatures
 from kfree.estimators.variational import VariationalDPMixture
@@ -17,10 +18,13 @@ __all__ = [
     "HDPMeans",
     "HDPTopics",
     "KFeatures",
+    "KernelDPMixture",
     "LamPath",
+    "MMDTest",
     "StepwiseKFeatures",
     "VariationalDPMixture",
     "lam_for_k",
     "lam_for_n_components",
     "lam_path",
+    "truncation_level",
 ]

@@ -75,7 +75,7 @@ class Merged(NamedTuple):
 def merge_copies(X: Any, weight: Array) -> Merged:
     """Rows of equal content as one that weighs as much as they: copies then move together."""
     n = X.shape[0]
-    _, first, place = np.unique(_hashes(X), return_index=True, return_inverse=True)
+    _, first, place = np.unique(hash_rows(X), return_index=True, return_inverse=True)
     if first.size == n or not _equal(X, first[place]):
         return Merged(X, weight, np.arange(n))
     order = np.argsort(first)
@@ -85,7 +85,8 @@ def merge_copies(X: Any, weight: Array) -> Merged:
     return Merged(X[first[order]], np.bincount(place, weights=weight if weight.size else None).astype(float), place)
 
 
-def _hashes(X: Any) -> Array:
+def hash_rows(X: Any) -> Array:
+    """A hash of the content of each row, uint64."""
     rows, hashes = np.arange(X.shape[0]), np.empty(X.shape[0], np.uint64)
     if sp.issparse(X):
         kernels().hash_csr(X.data, X.indices, X.indptr, rows, hashes)

@@ -1,5 +1,6 @@
 """How many clusters there are and who shares them: priors over weights."""
 
 from kfree.structures.dp import StickBreaking, by_size
+from kfree.structures.truncation import KINDS, enough_pieces
 
-__all__ = ["StickBreaking", "by_size"]
+__all__ = ["KINDS", "StickBreaking", "by_size", "enough_pieces"]

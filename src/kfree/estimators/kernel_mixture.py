@@ -1,0 +1,451 @@
+"""KernelDPMixture: a mixture whose kernel mean is as close to that of the rows as candidates allow."""
+
+import warnings
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kfree.estimators._endings import all_or_nothing, warn_unfinished
+from kfree.estimators._mixture import MixtureEstimator
+from kfree.estimators._sklearn import check_table
+from kfree.families import Array
+from kfree.families.points import POINTS, PointFamily
+from kfree.inference.embedding.embedding_numbers import EMBEDDING
+from kfree.inference.loop import Budget, Info, attempt
+from kfree.models.checks import check_choice, check_flag, check_number, check_verbose
+from kfree.models.kernel_mixture import (
+    SOURCES,
+    FoundWeights,
+    KernelModel,
+    KernelProblem,
+    KernelWish,
+    Looked,
+    Stream,
+    check_bandwidth,
+    find,
+    keep,
+)
+from kfree.rows import set_span_threads
+from kfree.structures import KINDS, enough_pieces
+
+
+class MMDTest(NamedTuple):
+    """Result of a two-sample test.
+
+    Attributes
+    ----------
+    statistic : float
+        Squared distance of the kernel means of the two tables, each row with itself included.
+    pvalue : float
+        Share of the permutations of all rows, the one that is true included, whose statistic is as large.
+    n_rows : tuple of int
+        Training rows, and rows of the new table, that were compared.
+    """
+
+    statistic: float
+    pvalue: float
+    n_rows: tuple[int, int]
+
+
+class KernelDPMixture(MixtureEstimator):
+    r"""Mixture whose kernel mean is closest to that of the rows: a Dirichlet-process mixture in a Hilbert space.
+
+    A kernel k turns a distribution f into a function, its mean :math:`\mu[f] = E\, k(x, \cdot)`. Among candidate
+    components :math:`f_1, \dots, f_T` weights are found that minimise
+
+    .. math:: \tfrac12 \Bigl\| \tfrac1m \sum_k k(x_k, \cdot) - \sum_i p_i\, \mu[f_i] \Bigr\|^2
+        + \tfrac{\epsilon}{2} \sum_i p_i^2, \qquad p_i \ge 0, \ \sum_i p_i = 1
+
+    over the simplex: a quadratic programme with one solution, found exactly. Most weights are zero, so that the number
+    of components is found. It is the distance of distributions (MMD) that is small, not the likelihood that is large.
+
+    Parameters
+    ----------
+    family : {"gaussian", "multinomial", "bernoulli"}, default="gaussian"
+        What a component is, and the kernel that goes with it: the Gaussian kernel; for documents the square of the
+        inner product of their shares; for zeros and ones :math:`\rho` to the Hamming distance, with
+        :math:`\rho = e^{-1 / 2 s^2}` for bandwidth s. Rows may be sparse for the last two.
+    covariance : {"full", "diag", "spherical"}, default="full"
+        Of Gaussian components.
+    candidates : {"clusters", "local", "prior"}, array (T, D) or dict, default="clusters"
+        Where candidates come from. "clusters": 1, 2, 3, 4, 6, ... soft clusters of the rows, up to the number that
+        predicts held-out rows best. "local": rows drawn at random with their 20 nearest neighbours. "prior": draws from
+        a wide prior, as in [1]_, of which few land where rows are. An array holds means, or probabilities of the
+        columns; covariances are then those of the rows nearest to each. ``{"means": ..., "covariances": ...}`` gives
+        both.
+    n_candidates : int or "auto", default="auto"
+        Candidates to make, at most. "auto": as many as there are for "clusters"; else 200, and for "prior" at least
+        ``truncation_level(concentration, 1e-6)``.
+    bandwidth : {"local", "median"}, float or list of float, default="local"
+        s of the kernel :math:`e^{-|x - y|^2 / 2 s^2}`, in the units of X; components closer than s can hardly be told
+        apart. "local": half the median squared distance from the 20th neighbour is :math:`s^2`; "median": that between
+        rows. Several: the mean of their kernels. One for all columns: scale columns that have different units.
+    ridge : float or "auto", default=1e-6
+        :math:`\epsilon`, in units of the mean squared length of the candidates' kernel means. Larger draws weights
+        towards each other. "auto" takes the one of 1e-8, ..., 1e-2 whose weights match held-out rows best.
+    features : int, "auto" or None, default="auto"
+        Random features that stand for the kernel. None evaluates it for every row and candidate; "auto" does so up to
+        5e7 evaluations. ``partial_fit`` always works by features.
+    refine : bool, default=False
+        Move means and covariances of the components that have weight, too, in turn with the weights, for as long as
+        the objective falls. "gaussian" only.
+    concentration : float, default=1.0
+        Of the Dirichlet process. It decides only how many candidates "prior" draws.
+    random_state : int, RandomState or None, default=None
+        For "local", "prior", random features, ``sample`` and ``mmd_test``.
+    verbose : int, default=0
+        1 prints what was found.
+    max_time : float, default=None
+        Seconds after which the best so far is returned.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Components that have weight.
+    weights_ : array (K,)
+        Their weights, the largest first.
+    means_ : array (K, D)
+        Their means: of the rows, or, for "multinomial", the probabilities of the columns.
+    covariances_ : array (K, D, D), (K, D) or (K,)
+        Their covariances: full, diagonal, spherical. "gaussian" only.
+    labels_ : array (N,)
+        Likeliest component of each training row; after ``partial_fit`` of those of the last batch.
+    support_ : array (K,)
+        Which candidates they are.
+    n_candidates_ : int
+        T.
+    bandwidth_ : float or array
+        s, or several, in the units of X. Not for "multinomial".
+    ridge_ : float
+        :math:`\epsilon` that was used.
+    gap_ : float
+        By which the objective may be above its minimum, at most; in the units of ``ridge``.
+    mmd2_ : float
+        Squared distance of the kernel means of training rows and mixture.
+    objective_ : float
+        The objective without its constant, in the units of ``ridge``.
+    objective_trace_ : array
+        The same after the weights were found and after each round of ``refine``. Never rises.
+    n_iter_ : int
+        Rounds of ``refine``, and one.
+    converged_ : bool
+        Whether all rows were looked at and ``refine`` ended by itself.
+
+    See Also
+    --------
+    VariationalDPMixture : By likelihood, with posteriors of the parameters.
+    truncation_level : How many candidates a prior needs.
+
+    References
+    ----------
+    .. [1] Muandet (2012), Hilbert space embedding for Dirichlet process mixtures.
+    .. [2] Song, Zhang, Smola, Gretton & Schoelkopf (2008), Tailoring density estimation via reproducing kernel moment
+       matching.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfree import KernelDPMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(m, 1, size=(200, 2)) for m in (-6, 0, 6)])
+    >>> model = KernelDPMixture(random_state=0).fit(X)
+    >>> bool(model.mmd2_ < 0.01 and model.gap_ < 1e-12)
+    True
+    >>> bool(model.mmd_test(X + 0.5).pvalue < 0.01)
+    True
+    """
+
+    _families: ClassVar[Any] = {name: next(iter(shapes.values())) for name, shapes in POINTS.items()}
+
+    _kernel_model: KernelModel
+    _stream: Stream | None  # what partial_fit goes on from
+
+    def __init__(
+        self,
+        *,
+        family="gaussian",
+        covariance="full",
+        candidates="clusters",
+        n_candidates="auto",
+        bandwidth="local",
+        ridge=1e-6,
+        features="auto",
+        refine=False,
+        concentration=1.0,
+        random_state=None,
+        verbose=0,
+        max_time=None,
+    ):
+        self.family = family
+        self.covariance = covariance
+        self.candidates = candidates
+        self.n_candidates = n_candidates
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.features = features
+        self.refine = refine
+        self.concentration = concentration
+        self.random_state = random_state
+        self.verbose = verbose
+        self.max_time = max_time
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the weights of candidates.
+
+        Parameters
+        ----------
+        X : array (N, D), or CSR matrix for "multinomial" and "bernoulli"
+        y : ignored
+        sample_weight : array (N,), default=None
+            An integer weight equals repeating the row.
+
+        Returns
+        -------
+        self
+        """
+        wish, family = self._check_parameters()
+        budget = Budget(self.max_time, self._reporter())
+        with all_or_nothing(self), set_span_threads():
+            X = check_table(self, X, reset=True)
+            problem, rng = KernelProblem.of(X, sample_weight, family, self.bandwidth), self._draws()
+            params = problem.candidates(wish, budget, rng)
+            looked = problem.look(params, problem.n_features(wish, params[0].shape[0]), budget, rng)
+            found = _find(looked, params, wish, problem.frame.floor, budget)
+            rows = problem.rows if looked.complete else problem.few()
+            model = KernelModel.of(problem.frame, keep(problem.sample), found, self.bandwidth)
+            publish = partial(self._publish, model, found, X, partial(model.mmd2, rows, rng))
+            # if it is interrupted the last look at all rows is made again, so that nothing is lost
+            attempt(publish, publish, budget)
+            self._stream = None
+        self._warn(found, problem.degenerate, budget)
+        return self
+
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Read one more batch of rows, and find the weights anew.
+
+        The first batch decides on candidates, bandwidth and random features: it should be like the others, and have
+        some thousands of rows. Of later ones only sums of random features are kept.
+
+        Parameters
+        ----------
+        X : array (n, D), or CSR matrix for "multinomial" and "bernoulli"
+        y : ignored
+        sample_weight : array (n,), default=None
+
+        Returns
+        -------
+        self
+        """
+        wish, family = self._check_parameters()
+        budget, degenerate = Budget(self.max_time, self._reporter()), False
+        with all_or_nothing(self), set_span_threads():
+            stream = self._stream if hasattr(self, "_model") else None
+            X = check_table(self, X, reset=stream is None)
+            if stream is None:
+                problem = KernelProblem.of(X, sample_weight, family, self.bandwidth)
+                stream, degenerate = Stream.begin(problem, wish, budget, self._draws()), problem.degenerate
+            else:
+                stream = stream.after(stream.frame.weighted(X, sample_weight))
+            found = _find(stream.look(), stream.params, wish, stream.frame.floor, budget)
+            model = KernelModel.of(stream.frame, stream.kept, found, self.bandwidth)
+            self._publish(model, found, X, partial(model.mmd2_of_sums, stream.frequencies, stream.sums))
+            self._stream = stream
+        self._warn(found, degenerate, budget)
+        return self
+
+    def mmd2(self, X, sample_weight=None, *, unbiased=False):
+        """Squared distance of the kernel means of rows and mixture: how far the rows are from the model.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, D)
+        sample_weight : array (n,), default=None
+        unbiased : bool, default=False
+            Leave out each row with itself: the mean over samples is then that of all rows there could be, and single
+            values may be below 0.
+
+        Returns
+        -------
+        float
+            From more than about 7000 rows by random features.
+        """
+        check_is_fitted(self)
+        check_flag("unbiased", unbiased)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            rows = self._kernel_model.frame.weighted(X, sample_weight)
+            if unbiased and rows.weight.size < 2:
+                raise ValueError(f"unbiased=True compares pairs of rows, but {rows.weight.size} row has weight.")
+            return self._kernel_model.mmd2(rows, self._draws(), unbiased=unbiased)
+
+    def mmd_test(self, X, n_permutations=999, max_rows=2000) -> MMDTest:
+        """Test whether rows come from the distribution that the training rows came from.
+
+        Compared are X and up to 2000 training rows that the model has kept, not X and the fitted density: that is never
+        quite right, and with enough rows would be rejected for that alone. If nothing has changed, a p-value is below
+        any level with no more than that probability: rows of both tables are dealt at random, and the bandwidth, unless
+        it is given, is chosen from both. If the fit had weights that are not whole numbers, training rows are drawn by
+        weight, and this holds about.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, D)
+        n_permutations : int, default=999
+        max_rows : int, default=2000
+            Rows of either table that are compared; more are drawn from.
+
+        Returns
+        -------
+        MMDTest
+            ``statistic``, the squared distance of the kernel means of the two tables, ``pvalue`` and ``n_rows``.
+        """
+        check_is_fitted(self)
+        check_number("n_permutations", n_permutations, least=1, integer=True)
+        check_number("max_rows", max_rows, least=1, integer=True)
+        X = check_table(self, X, reset=False)
+        with set_span_threads():
+            found = self._kernel_model.test(X, int(n_permutations), int(max_rows), self._draws())
+        return MMDTest(found.statistic, found.pvalue, found.n_rows)
+
+    def _check_parameters(self) -> tuple[KernelWish, PointFamily]:
+        check_choice("family", self.family, tuple(POINTS))
+        check_choice("covariance", self.covariance, tuple(POINTS["gaussian"]))
+        shapes = POINTS[self.family]
+        family = shapes.get(self.covariance, next(iter(shapes.values())))()
+        if isinstance(self.candidates, str):
+            check_choice("candidates", self.candidates, SOURCES, "means (T, D)", "a dict")
+        check_bandwidth(self.bandwidth)
+        check_number("concentration", self.concentration, above=0.0)
+        if not self.concentration <= EMBEDDING.most_concentration:
+            raise ValueError(
+                f"concentration must be at most {EMBEDDING.most_concentration:g}, got {self.concentration!r}."
+            )
+        if check_flag("refine", self.refine) and not family.movable:
+            raise ValueError(
+                f"refine=True moves Gaussian components; family={self.family!r} has none. Set it to False."
+            )
+        if self.max_time is not None:
+            check_number("max_time", self.max_time, least=0.0)
+        wish = KernelWish(
+            self.candidates,
+            _number_or_auto("n_candidates", self.n_candidates, least=1, integer=True),
+            _number_or_auto("ridge", self.ridge, least=0.0),
+            self._check_features(),
+            bool(self.refine),
+            float(self.concentration),
+        )
+        return wish, family
+
+    def _check_features(self) -> int | str | None:
+        if self.features is None:
+            return None
+        if isinstance(self.features, str):
+            return check_choice("features", self.features, ("auto",), "an integer", "None")
+        check_number("features", self.features, least=1, integer=True, hint="Pass an integer >= 1, 'auto' or None.")
+        return int(self.features)
+
+    def _publish(self, model: KernelModel, found: FoundWeights, X: Any, mmd2: Any) -> None:
+        """Write every fitted attribute, once."""
+        labels, distance = model.mixture.labels(X), mmd2()
+        self._publish_model(model.mixture, labels)
+        self._kernel_model = model
+        self.support_, self.n_candidates_ = found.support, found.n_candidates
+        widths = model.bandwidth()
+        if model.frame.family.has_width:
+            self.bandwidth_ = float(widths[0]) if widths.size == 1 else widths
+        self.ridge_, self.gap_, self.mmd2_ = found.weights.ridge, found.weights.gap, distance
+        self.objective_trace_, self.objective_ = np.array(found.trace), found.trace[-1]
+        self.n_iter_, self.converged_ = len(found.trace), found.converged
+
+    def _reporter(self):
+        if not check_verbose(self.verbose):
+            return None
+
+        def report(phase: str, count: int, info: Info) -> None:
+            print(f"[KernelDPMixture] {phase} {count}: {info.n_clusters} components, objective {info.objective:.8g}")
+
+        return report
+
+    def _warn(self, found: FoundWeights, degenerate: bool, budget: Budget) -> None:
+        if found.raised:
+            warnings.warn(
+                f"Some candidates repeat, and ridge={self.ridge!r} is too small to tell how they share their weight: "
+                f"it was raised to {self.ridge_:.1e}. Pass a larger ridge, or different candidates.",
+                UserWarning,
+                stacklevel=3,
+            )
+        if degenerate:
+            warnings.warn(
+                "The rows of X do not differ, so the data say nothing about the width of a component: it was taken "
+                "to be a tenth of a unit. Pass candidates={'means': ..., 'covariances': ...} to set it.",
+                UserWarning,
+                stacklevel=3,
+            )
+        warn_unfinished(self, budget, "Components still move after the last round of refine")
+
+
+def _find(looked: Looked, params: Any, wish: KernelWish, floor: Array, budget: Budget) -> FoundWeights:
+    """Weights, and, if the user interrupts, weights at least."""
+    quick = partial(find, looked, params, wish._replace(refine=False), floor, budget)
+    return attempt(partial(find, looked, params, wish, floor, budget), quick, budget)
+
+
+def _number_or_auto(name: str, value: Any, **limits: Any) -> Any:
+    """A number, or None for "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, ("auto",), "a number")
+        return None
+    check_number(name, value, hint=f"Or pass {name}='auto'.", **limits)
+    if not np.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value!r}. Or pass {name}='auto'.")
+    return int(value) if limits.get("integer") else float(value)
+
+
+def truncation_level(concentration, delta, kind="mean", *, chance=0.05, bound=1.0) -> int:
+    r"""How many components of a Dirichlet process leave little behind.
+
+    After T pieces of the stick :math:`\tau_T = e^{-G / \alpha}`, :math:`G \sim Gamma(T, 1)`, is left, and the kernel
+    mean of what is cut off has a squared norm of at most ``bound`` :math:`\tau_T^2`. Theorem 2 of [1]_ has
+    :math:`e^{-T / \alpha}` in place of it, which is its typical size, not a bound.
+
+    Parameters
+    ----------
+    concentration : float
+        :math:`\alpha`. Larger needs more components.
+    delta : float
+        What the squared norm may be.
+    kind : {"mean", "probability", "typical"}, default="mean"
+        What is at most delta: the mean of the bound, the bound except with probability ``chance``, or its typical size
+        (geometric mean), as in [1]_.
+    chance : float, default=0.05
+        For "probability".
+    bound : float, default=1.0
+        Largest value of the kernel; twice that if the weights of the T components are made to sum to one.
+
+    Returns
+    -------
+    int
+
+    References
+    ----------
+    .. [1] Muandet (2012), Hilbert space embedding for Dirichlet process mixtures.
+
+    Examples
+    --------
+    >>> from kfree import truncation_level
+    >>> truncation_level(1.0, 1e-6), truncation_level(1.0, 1e-6, "probability"), truncation_level(1.0, 1e-6, "typical")
+    (13, 12, 7)
+    """
+    for name, value in (("concentration", concentration), ("delta", delta), ("bound", bound)):
+        check_number(name, value, above=0.0)
+        if not np.isfinite(value):
+            raise ValueError(f"{name} must be finite, got {value!r}.")
+    check_choice("kind", kind, KINDS)
+    check_number("chance", chance, above=0.0)
+    if not chance < 1:
+        raise ValueError(f"chance must be below 1, got {chance!r}.")
+    if not concentration <= EMBEDDING.most_concentration:
+        raise ValueError(f"concentration must be at most {EMBEDDING.most_concentration:g}, got {concentration!r}.")
+    return enough_pieces(float(concentration), float(bound) / float(delta), kind, float(chance))

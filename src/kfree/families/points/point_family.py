@@ -1,0 +1,145 @@
+"""Components whose parameters are points, not posteriors, and what a kernel makes of them.
+
+A kernel k turns a distribution f into a function, its kernel mean mu[f](x) = E k(x, y), y ~ f. A family knows it in
+closed form, the inner products of kernel means, and random features: columns phi with <phi(x), phi(y)> = k(x, y) on
+average, in which a kernel mean is a row, too.
+"""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.families.base import Array
+from kfree.families.components import Components
+
+
+class Kernel(NamedTuple):
+    """A kernel; families take of it what theirs depends on."""
+
+    widths: Array  # (B,) squared bandwidths: the kernel is the mean of one for each
+    brevity: float = 0.0  # mean over rows of one over their total: how much the shares of a short row scatter
+    log_unit: float = 0.0  # inner products are in units of exp(log_unit): with many columns they leave the range
+
+
+class Spread(NamedTuple):
+    """What candidates may depend on besides their own rows."""
+
+    mean: Array  # (p,) of all rows
+    covariance: Array  # (p, p) of all rows if the family is continuous, else (0, 0)
+    floor: Array  # (p,) variances that no component is below, if the family is continuous
+
+
+class Slopes(NamedTuple):
+    """Derivatives of an objective by means and covariances, in the shape of these."""
+
+    mean: Array  # (K, p)
+    covariance: Array  # (K, p, p), (K, p) or (K,)
+
+
+class PointFamily(Components):
+    """A family of components with known parameters."""
+
+    #: Divergence by which rows are clustered when candidates are made.
+    divergence: ClassVar[str]
+    #: Whether its kernel has a bandwidth.
+    has_width: ClassVar[bool] = True
+    #: Whether components can be moved by gradients.
+    movable: ClassVar[bool] = False
+
+    def seen(self, X: Any) -> Any:
+        """Rows as the kernel sees them; sparse if X is."""
+        return X
+
+    @abstractmethod
+    def estimate(self, X: Any, resp: Array, spread: Spread) -> Any:
+        """Parameters of K components from the weights (n, K) that rows have in them."""
+
+    @abstractmethod
+    def draw(self, spread: Spread, count: int, rng: np.random.Generator) -> Any:
+        """Parameters from a prior as wide as the rows; the first of many draws are those of few."""
+
+    @abstractmethod
+    def made_of(self, means: Array, covariances: Array | None) -> Any:
+        """Parameters of components with these means, and covariances if the family has such."""
+
+    def covariance_shape(self, K: int, columns: int) -> tuple[int, ...]:
+        """Shape of the covariances of K components, () if the family has none."""
+        return ()
+
+    def least_rows(self, columns: int) -> float:
+        """Weight above which a cluster says enough of a component."""
+        return 1.0
+
+    @abstractmethod
+    def apart(self, X: Any, Y: Any) -> Array:
+        """Squared distances of rows as the kernel sees them, (n, m)."""
+
+    def paired(self, X: Any, Y: Any) -> Array:
+        """Squared distances of each row of X from the row of Y in its place, (n,)."""
+        gap = X - Y
+        return np.asarray(gap.multiply(gap).sum(axis=1)).ravel() if sp.issparse(gap) else (gap * gap).sum(axis=1)
+
+    @abstractmethod
+    def between(self, kernel: Kernel, X: Any, Y: Any) -> Array:
+        """The kernel between rows as it sees them, (n, m), not in units."""
+
+    def own(self, X: Any) -> Array:
+        """The kernel of rows with themselves, (n,)."""
+        return np.ones(X.shape[0])
+
+    @abstractmethod
+    def embed(self, kernel: Kernel, params: Any, X: Any) -> Array:
+        """Kernel means at rows as the kernel sees them, (n, K)."""
+
+    @abstractmethod
+    def inner(self, kernel: Kernel, one: Any, other: Any) -> Array:
+        """Inner products of kernel means, (K, L)."""
+
+    @abstractmethod
+    def log_norms(self, kernel: Kernel, params: Any) -> Array:
+        """Logs of the squared lengths of kernel means, (K,), not in units."""
+
+    @abstractmethod
+    def frequencies(self, kernel: Kernel, columns: int, count: int, rng: np.random.Generator) -> Array:
+        """What ``count`` random features are made of, drawn once for all rows."""
+
+    @abstractmethod
+    def row_features(self, frequencies: Array, X: Any) -> Array:
+        """Random features of rows as the kernel sees them, (n, F)."""
+
+    @abstractmethod
+    def component_features(self, kernel: Kernel, frequencies: Array, params: Any) -> Array:
+        """Expected random features of components, (K, F)."""
+
+    def inner_slopes(self, kernel: Kernel, params: Any, p: Array) -> Slopes:
+        """Derivatives of 1/2 p'Sp, if components can be moved."""
+        raise NotImplementedError
+
+    def row_slopes(self, kernel: Kernel, params: Any, p: Array, X: Any, share: Array) -> Slopes:
+        """Derivatives of p'R for rows with these shares of all, if components can be moved."""
+        raise NotImplementedError
+
+    def feature_slopes(self, frequencies: Array, params: Any, p: Array, excess: Array) -> Slopes:
+        """Derivatives of 1/2 |z|^2 for an excess z of the features of components over those of rows, if components can
+        be moved."""
+        raise NotImplementedError
+
+
+def log_mean_exp(logs: list[Array], log_unit: float) -> Array:
+    """Mean of exponentials over the items of a list, in units."""
+    total = np.exp(logs[0] - log_unit)
+    for other in logs[1:]:
+        total += np.exp(other - log_unit)
+    return total / len(logs)
+
+
+def waves(phase: Array) -> Array:
+    """Cosines, then sines, of phases (n, M), over the root of M; single precision is below the noise of features."""
+    turns = phase * (0.5 / np.pi)
+    # of rows that are very far the phase is noise, and any will do
+    turns = np.clip(turns - np.rint(turns), -0.5, 0.5)
+    angle = (turns * (2 * np.pi)).astype(np.float32)
+    scale = np.float32(1 / np.sqrt(phase.shape[1]))
+    return np.concatenate([np.cos(angle) * scale, np.sin(angle) * scale], axis=1)

@@ -1,0 +1,1 @@
+"""Mixtures by matching kernel means: the Hilbert-space embedding of Dirichlet-process mixtures."""

@@ -1,0 +1,144 @@
+"""The quadratic programme over the simplex: weights of candidates whose kernel means come closest to that of the rows.
+
+    min  1/2 p' (S + ridge I) p - R' p,  p >= 0, sum p = 1
+
+With S + ridge I = L L' and b = L^{-1} R it is non-negative least squares: w minimises
+|L' w - b (1' w)|^2 + (1' w - 1)^2 and p = w / sum w, for with w = t p the minimum over t is an increasing function of
+|L' p - b|^2.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.optimize import nnls
+
+from kfree.families import Array
+from kfree.inference.embedding.embedding_numbers import EMBEDDING
+
+
+class Weights(NamedTuple):
+    """A solution."""
+
+    p: Array  # (T,)
+    ridge: float  # that was used
+    gap: float  # by which the objective may be above its minimum, at most
+
+
+class NoSolution(RuntimeError):
+    """The optimality gap is too large: a bug, or numbers beyond what float64 holds."""
+
+
+def objective(S: Array, R: Array, ridge: float, p: Array) -> float:
+    """1/2 p' (S + ridge I) p - R' p."""
+    return float(0.5 * (p @ (S @ p) + ridge * (p @ p)) - R @ p)
+
+
+def gap_of(S: Array, R: Array, ridge: float, p: Array) -> float:
+    """g' p - min g with the gradient g: zero at the minimum, and else at least as much as the objective is above it."""
+    gradient = S @ p + ridge * p - R
+    return max(float(gradient @ p - gradient.min()), 0.0)
+
+
+def solve(S: Array, R: Array, ridge: float) -> Weights:
+    """The best weights; the ridge is raised where S has no Cholesky factor, as with repeated candidates."""
+    T = R.size
+    try:
+        lower = np.linalg.cholesky(S + ridge * np.eye(T))
+    except np.linalg.LinAlgError:
+        ridge = max(10 * ridge, EMBEDDING.least_ridge * max(float(np.trace(S)) / T, 1.0))
+        return solve(S, R, ridge)
+    b = solve_triangular(lower, R, lower=True, check_finite=False)
+    system = np.concatenate([lower.T - b[:, None], np.ones((1, T))])
+    w, _ = nnls(system, np.append(np.zeros(T), 1.0), maxiter=30 * T + 100)
+    total = w.sum()
+    p = w / total if total > 0 else np.full(T, 1.0 / T)
+    best = follow(S, R, ridge, p) if gap_of(S, R, ridge, p) > EMBEDDING.small_gap * _scale(R, ridge) else p
+    gap = gap_of(S, R, ridge, best)
+    if not gap <= EMBEDDING.most_gap * _scale(R, ridge):
+        raise NoSolution(
+            f"The weights of {T} candidates may be {gap:g} above the minimum, more than rounding. This is a bug in "
+            "kfree; please report it with the data."
+        )
+    return Weights(best, ridge, gap)
+
+
+def _scale(R: Array, ridge: float) -> float:
+    """Size of what gradients are differences of: their rounding scales with it."""
+    return max(1.0, ridge, float(np.abs(R).max()))
+
+
+def follow(S: Array, R: Array, ridge: float, p: Array) -> Array:
+    """Weights from others that are close: a primal active set, which adds the candidate whose gradient is least and
+    steps until a weight is zero, or all gradients are equal."""
+    p, best, least = p.copy(), p, gap_of(S, R, ridge, p)
+    active = p > 0
+    for _ in range(3 * R.size + 10):
+        target = _on_support(S, R, ridge, np.flatnonzero(active))
+        step = np.zeros_like(p)
+        step[active] = target - p[active]
+        falling = step < 0
+        reach = np.where(falling, p / np.where(falling, -step, 1.0), np.inf)
+        length = min(1.0, float(reach.min()))
+        p = np.maximum(p + length * step, 0.0)
+        if not p.sum() > 0:  # rounding has eaten the step
+            break
+        if length < 1.0:
+            p[int(reach.argmin())] = 0.0
+            active &= p > 0
+            if not active.any():
+                break
+            p /= p.sum()
+            continue
+        p /= p.sum()
+        gap = gap_of(S, R, ridge, p)
+        if gap < least:
+            best, least = p.copy(), gap
+        gradient = S @ p + ridge * p - R
+        worst = int(gradient.argmin())
+        if gap <= EMBEDDING.small_gap * _scale(R, ridge) or active[worst]:
+            break
+        active[worst] = True
+    return best
+
+
+def _on_support(S: Array, R: Array, ridge: float, support: Array) -> Array:
+    """Weights of some candidates that sum to one, of any sign."""
+    factor = cho_factor(S[np.ix_(support, support)] + ridge * np.eye(support.size), check_finite=False)
+    plain, ones = cho_solve(factor, R[support]), cho_solve(factor, np.ones(support.size))
+    return plain + (1 - plain.sum()) / ones.sum() * ones
+
+
+class Part(NamedTuple):
+    """Inner products of candidates with some of the rows."""
+
+    R: Array  # (T,) mean over these rows
+    mass: float
+
+
+def choose_ridge(S: Array, parts: list[Part]) -> float:
+    """The ridge whose weights match parts of the rows best that they were not found from."""
+    total, grid = sum(part.mass for part in parts), EMBEDDING.ridges
+    parts = [part for part in parts if 0 < part.mass < total]  # with very uneven weights one may be all
+    if len(parts) < 2:
+        return EMBEDDING.ridges[2]
+    loss = np.zeros(len(grid))
+    whole = sum(part.R * part.mass for part in parts)
+    for part in parts:
+        rest = (whole - part.R * part.mass) / (total - part.mass)
+        p: Array | None = None
+        for g in range(len(grid) - 1, -1, -1):  # from the largest, where all candidates have weight, downwards
+            found = solve(S, rest, grid[g]) if p is None else _next(S, rest, grid[g], p)
+            p = found.p
+            loss[g] += part.mass * float(p @ (S @ p) - 2 * (part.R @ p))
+    return grid[int(loss.argmin())]
+
+
+def _next(S: Array, R: Array, ridge: float, p: Array) -> Weights:
+    """Weights on the path over the ridge, from those of the ridge before."""
+    try:
+        found = follow(S, R, ridge, p)
+    except np.linalg.LinAlgError:
+        return solve(S, R, ridge)
+    gap = gap_of(S, R, ridge, found)
+    return Weights(found, ridge, gap) if gap <= EMBEDDING.path_gap * _scale(R, ridge) else solve(S, R, ridge)
