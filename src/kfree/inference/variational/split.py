@@ -62,9 +62,17 @@ def _try_all(
 ) -> list[Proposal]:
     """For each component the best of its splits along rays of one kind or another."""
     parts = [partition.part(index, share) for index, share in found]
-    kinds = find_rays(parents[0].setting, join([parent.params for parent in parents]), parts)
-    tried = [_try_rays(partition, parents, list(parts), rays, budget) for rays in kinds]
-    return [max(splits, key=lambda split: split.gain) for splits in zip(*tried)]
+    first, *others = find_rays(parents[0].setting, join([parent.params for parent in parents]), parts)
+    best = _try_rays(partition, parents, list(parts), first, budget)
+    for rays in others:
+        # on a tree, where many splits are made together, one that pays is good enough
+        left = [k for k, split in enumerate(best) if partition.fixed or split.gain <= parents[k].enough]
+        if not left:
+            break
+        some, along = [parents[k] for k in left], [rays[k] for k in left]
+        for k, split in zip(left, _try_rays(partition, some, [parts[k] for k in left], along, budget)):
+            best[k] = max(best[k], split, key=lambda one: one.gain)
+    return best
 
 
 def _try_rays(
