@@ -178,8 +178,8 @@ def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
             scale = scale[:1].reshape(())  # one number stays one
         if width.shape not in ((), scale.shape, (scale.size, scale.size)):
             raise ValueError(
-                f"prior['covariance'] has shape {width.shape}; pass a positive number, {scale.size} of them, or, for "
-                f"family='gaussian', a positive definite ({scale.size}, {scale.size}) matrix."
+                f"prior['covariance'] (or 'sd') has shape {width.shape}; pass a positive number, {scale.size} of them, "
+                f"or, for the covariance of family='gaussian', a positive definite ({scale.size}, {scale.size}) matrix."
             )
         with np.errstate(over="ignore"):
             width = width / scale / (scale[:, None] if width.ndim == 2 else scale)
