@@ -250,3 +250,11 @@ def test_a_budget_tells_compiled_loops_that_the_time_is_up():
     assert budget.stop[0]
     assert budget.spent
     assert not Budget().stop[0]
+
+
+def test_means_of_the_least_single_precision_rows_keep_their_digits():
+    X = (np.random.default_rng(0).normal(size=(40, 1)) * 1e-42).astype(np.float32)
+    model = KFeatures(2, random_state=0).fit(X)
+    assert model.components_.dtype == np.float64
+    assert_allclose(model.objective_trace_[-1], model.objective_, rtol=1e-9)
+    assert KFeatures(2, random_state=0).fit(X * np.float32(1e35)).components_.dtype == np.float32

@@ -30,6 +30,9 @@ from kfree.models.checks import check_choice, check_weight
 
 Seed = np.random.SeedSequence
 
+#: Entries of float32 rows up to which means are published in double precision.
+_LEAST_SINGLE = 1e-30
+
 
 class FeaturePath(NamedTuple):
     """The least inertia found for K = 0, 1, 2, ... features; it serves every lam."""
@@ -182,7 +185,9 @@ class FeatureProblem(NamedTuple):
         place = np.arange(X.shape[0])
         if merge:
             X, weight, place = merge_copies(X, weight)
-        dtype, shift = np.float32 if X.dtype == np.float32 else np.float64, np.zeros(X.shape[1])
+        # means next to the least numbers of single precision would have few digits
+        single = X.dtype == np.float32 and float(abs(X).max()) > _LEAST_SINGLE
+        dtype, shift = np.float32 if single else np.float64, np.zeros(X.shape[1])
         if intercept and not sp.issparse(X):  # features do not see the offset, and neither should rounding
             # weights of about one: the sum of weighted rows must not overflow
             even = np.ldexp(weight, -np.frexp(weight.max())[1]) if weight.size else None
