@@ -91,7 +91,8 @@ def polish(table: FeatureTable, state: FeatureState, goal: FeatureGoal, budget: 
     owed = 0 if goal.priced else state.K - polished.state.K  # columns that became dependent
     if owed:
         padded = np.concatenate([polished.state.Z, np.zeros((table.n, owed), np.uint8)], axis=1)
-        polished = polished._replace(state=settle_with_reseeds(table, padded, budget))
+        whole = settle_with_reseeds(table, padded, budget)
+        polished = then(polished, Outcome(whole, [goal.objective(whole)], polished.converged))
     return polished
 
 
