@@ -77,7 +77,7 @@ def features(p: int, k: int) -> Callable[[int], Any]:
     return table
 
 
-DP, HDP, VDP = kfree.DPMeans, kfree.HDPMeans, kfree.VariationalDPMixture
+DP, HDP, VDP, KDP = kfree.DPMeans, kfree.HDPMeans, kfree.VariationalDPMixture, kfree.KernelDPMixture
 CASES = {
     "dp auto long": Case(DP(), clouds(8, 20), 2_000_000),
     "dp auto wide": Case(DP(), clouds(100, 20), 200_000),
@@ -120,6 +120,11 @@ CASES = {
     "vdp tree long": Case(VDP(accelerate="tree", final="polish"), clouds(10, 20, 1.0), 2_000_000),
     "vdp wide": Case(VDP(accelerate=None), clouds(200, 20, 1.0), 20_000),
     "vdp multinomial": Case(VDP(family="multinomial"), counts(300, 20), 50_000),
+    "kernel": Case(KDP(), clouds(10, 20, 2.0), 20_000),
+    "kernel local": Case(KDP(candidates="local", ridge="auto"), clouds(4, 20, 2.0), 20_000),
+    "kernel features": Case(KDP(features="auto"), clouds(10, 20, 2.0), 1_000_000),
+    "kernel refine": Case(KDP(refine=True), clouds(8, 20, 2.0), 10_000),
+    "kernel documents": Case(KDP(family="multinomial"), counts(300, 20), 20_000),
 }
 
 

@@ -95,7 +95,16 @@ def make_fits() -> dict[str, Fit]:
     import numpy as np
     import scipy.sparse as sp
 
-    from kfree import BPMeans, DPMeans, HDPMeans, HDPTopics, KFeatures, StepwiseKFeatures, VariationalDPMixture
+    from kfree import (
+        BPMeans,
+        DPMeans,
+        HDPMeans,
+        HDPTopics,
+        KernelDPMixture,
+        KFeatures,
+        StepwiseKFeatures,
+        VariationalDPMixture,
+    )
 
     rng = np.random.default_rng(0)
 
@@ -147,6 +156,13 @@ def make_fits() -> dict[str, Fit]:
         "vdp poisson": Fit(
             VariationalDPMixture(accelerate="tree", family="poisson"), counts(5000, 20, 8), check_mixture
         ),
+        "kernel": Fit(KernelDPMixture(), clouds(1500, 3, 6), check_embedding),
+        "kernel local": Fit(KernelDPMixture(candidates="local", ridge="auto"), clouds(600, 3, 6), check_embedding),
+        "kernel features": Fit(KernelDPMixture(features=300), clouds(20_000, 3, 6), check_embedding),
+        "kernel refine": Fit(KernelDPMixture(refine=True), clouds(400, 2, 4), check_embedding),
+        "kernel documents": Fit(
+            KernelDPMixture(family="multinomial"), sp.csr_matrix(counts(500, 40, 6)), check_embedding
+        ),
     }
 
 
@@ -193,6 +209,16 @@ def check_mixture(model: Any, fit: Fit) -> None:
     assert np.isfinite([model.free_energy_, model.tied_free_energy_]).all()
     assert np.isfinite(model.means_).all()
     np.testing.assert_allclose(model.weights_.sum() + model.tail_weight_, 1.0)
+
+
+def check_embedding(model: Any, fit: Fit) -> None:
+    """Labels are those of the components, the weights a distribution, and what is told is finite."""
+    import numpy as np
+
+    np.testing.assert_array_equal(model.predict(fit.X), model.labels_)
+    assert np.isfinite([model.mmd2_, model.gap_]).all()
+    assert np.isfinite(model.score(fit.X[:50]))
+    np.testing.assert_allclose(model.weights_.sum(), 1.0)
 
 
 def _check_trace(trace: Any, objective: float) -> None:

@@ -68,7 +68,7 @@ def features(p: int, k: int) -> Callable[[int], Any]:
     return table
 
 
-DP, VDP = kfree.DPMeans, kfree.VariationalDPMixture
+DP, VDP, KDP = kfree.DPMeans, kfree.VariationalDPMixture, kfree.KernelDPMixture
 LONG, MIDDLE, SHORT = (400_000, 1_000_000), (100_000, 300_000), (3000, 9000)
 CASES = [
     Case("DPMeans(lam)", DP(100.0), clouds(10, 20), LONG),
@@ -89,6 +89,8 @@ CASES = [
     Case('VariationalDPMixture("tree")', VDP(accelerate="tree"), clouds(10, 20), LONG),
     Case('VariationalDPMixture("kdtree")', VDP(accelerate="kdtree"), clouds(10, 8), (20_000, 60_000)),
     Case("VariationalDPMixture, rows", VDP(accelerate=None), clouds(10, 8), (20_000, 60_000)),
+    Case("KernelDPMixture", KDP(), clouds(10, 8), (20_000, 60_000)),
+    Case("KernelDPMixture(features=500)", KDP(features=500), clouds(10, 8), (20_000, 60_000)),
 ]
 
 
