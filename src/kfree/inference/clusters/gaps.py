@@ -16,7 +16,8 @@ from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.cuts import SplitRule, distinct_rows, halve
 from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.how_many.modes import find_groups
-from kfree.inference.clusters.how_many.subsample import ENOUGH_ROWS, MOST_ENTRIES, Pilot, make_pilot
+from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
+from kfree.inference.clusters.how_many.subsample import Pilot, make_pilot
 from kfree.inference.clusters.moves import Tried, fingerprints, relabelled
 from kfree.inference.clusters.table import Memory, Table
 from kfree.inference.dip import FEWEST
@@ -55,7 +56,8 @@ def split_at_gaps(table: Table, centres: Centres, memory: Memory, goal: Goal, tr
     if not (gain > CLUSTERS.gap_gain * lam).any():
         return centres, 0
     once = distinct_rows(table)
-    if table.rows.entries == table.n * table.rows.p and once.size > max(ENOUGH_ROWS, MOST_ENTRIES // table.rows.p):
+    most_entries, enough = HOW_MANY.entries
+    if table.rows.entries == table.n * table.rows.p and once.size > max(enough, most_entries // table.rows.p):
         return centres, 0  # copies of so many wide rows are too much
     parts = _shatter(table, memory, lam, gain, tried.side, once)
     chosen, later = _affordable(parts, gain)

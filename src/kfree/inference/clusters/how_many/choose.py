@@ -1,5 +1,5 @@
-"""``lam="auto"``: count the groups that have a real gap between them, then take the penalty for which about that
-many clusters stay best over the widest range. If no gap is found anywhere the answer is one cluster.
+"""``lam="auto"``: the number of clusters for which rows belong to their cluster most clearly, beyond what tables without
+groups show; one cluster if nothing stands out. The price is one for which about that number is best.
 """
 
 from typing import NamedTuple
@@ -7,123 +7,165 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.how_many.inertia_curve import FINE_UP_TO, MOST_CLUSTERS, Curve, Solution
+from kfree.inference.clusters.how_many.clearness import Null, clearness, without_groups
+from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.modes import count_groups
+from kfree.inference.clusters.how_many.price_path import PricePath, Window
 from kfree.inference.clusters.how_many.subsample import Pilot, draw_pilot
+from kfree.inference.clusters.how_many.wide import on_axes
 from kfree.inference.clusters.table import Table
 from kfree.inference.loop import Budget
-from kfree.inference.windows import envelope_windows
 from kfree.rows.threads import in_order
 
-#: Rounds in which the K between the neighbours of the best one are looked at.
-REFINEMENTS = 2
-#: Where this share of the clusters are groups of their own, no more than FINE_UP_TO clusters are looked at.
-PLAIN = 0.9
-#: Clusters may be this many times the groups.
-SLACK = 1.5
-#: Windows with a smaller ratio of their ends are narrow.
-NARROW = 1.75
-#: Windows suggested where no gap is found.
-SUGGESTIONS = 3
 
+class Choice(NamedTuple):
+    """How many clusters, and why."""
 
-class Window(NamedTuple):
-    """The range of lam over which a number of clusters is best."""
+    best: int  # the number that stands out most; 1 if none does
+    clearness: float  # standard deviations by which it does, at the number where that is most
+    n_clusters: Array  # (m,) numbers looked at, rising
+    score: Array  # (m,) how clearly rows belong to their cluster, 0 to 1
+    score_without_groups: Array  # (m,) the same of tables without groups, on average
+    spread_without_groups: Array  # (m,) and their standard deviation
+    gain: Array  # (m,) the difference, less what more clusters must gain
+    inertia: Array  # (m,)
+    window: Array  # (m, 2) prices between which a number is best; NaN if never
+    n_groups: int  # groups that certainly have a gap between them
+    n_rows: int  # rows looked at
+    complete: bool  # there was time for all of it
 
-    n_clusters: int
-    lo: float
-    hi: float
+    @property
+    def suggestions(self) -> list[int]:
+        """Other numbers that are best for some price, by how much they gain: those to try next."""
+        usable = np.flatnonzero(np.isfinite(self.window[:, 0]) & (self.n_clusters > 1) & (self.n_clusters != self.best))
+        return self.n_clusters[usable[np.argsort(-self.gain[usable], kind="stable")]].tolist()
 
 
 class AutoLam(NamedTuple):
-    """A penalty chosen from the data, and where it comes from."""
+    """A price chosen from the data, and where it comes from."""
 
     lam: float  # price of a cluster of the whole table
-    window: tuple[float, float]  # (lo, hi) over which the chosen number of clusters is best
-    n_groups: int  # groups with a real gap between them (1: none found)
-    mean: Array  # (K, p) centres of the chosen solution
-    suggestions: list[Window]  # without a gap: the widest windows of more than one cluster, widest first
+    path: PricePath
+    choice: Choice
 
 
 def choose_lam(table: Table, budget: Budget) -> AutoLam:
-    """The penalty, by the gaps and the inertia curve of at most 10 000 rows."""
+    """The price, from at most 10 000 rows."""
     pilot = draw_pilot(table)
-    curve = Curve(pilot, budget)
-    curve.trace()
-    groups, seen_at = _most_groups(pilot, curve, budget)
-    if groups > 1:
-        curve.fill(range(groups - 1, int(SLACK * groups) + 2))
-    windows = _windows(curve)
-    if groups == 1 or not windows:
-        return _one_cluster(table, pilot, curve, windows)
-    best = _best_window(windows, groups, seen_at)
-    lo, hi = best.lo * pilot.scale, best.hi * pilot.scale
-    mean = _centres(table, pilot, curve.solutions[best.n_clusters])
-    return AutoLam(float(np.sqrt(lo * hi)), (lo, hi), groups, mean, [])
+    path = PricePath(pilot, budget).trace()
+    scale = table.rows.scale[pilot.origin] if table.rows.scale.size else np.empty(0)
+    if table.rows.p > HOW_MANY.wide:
+        seen = on_axes(pilot, budget)
+        view = PricePath(seen, budget).trace() if seen is not None else path
+        scale = np.empty(0)
+    else:
+        view = path
+    scores = {K: clearness(view.pilot, view[K]) for K in view.ks if K > 1}
+    null = without_groups(view.pilot, scale, budget) if len(scores) else None
+    best, clear = _stands_out(view, scores, null)
+    if best > 1 and null is not None:
+        _fill(view, scores, null)
+        gain = _gains(scores, null)
+        best = max(sorted(gain), key=lambda K: gain[K])
+    groups = _most_groups(path, budget)
+    if best > 1:
+        path.look(k for k in (best - 1, best, best + 1) if k > 1)
+    if view is path:
+        scores |= {K: clearness(pilot, path[K]) for K in path.ks if K > 1 and K not in scores and path.most >= K}
+    choice = _record(path, scores, null, (best, clear), groups, budget)
+    return AutoLam(_price(table, path, choice), path, choice)
 
 
-def _most_groups(pilot: Pilot, curve: Curve, budget: Budget) -> tuple[int, int]:
-    """The largest number of groups seen at any K, and the smallest such K."""
-    seen: dict[int, int] = {1: 1}
-
-    def look(up_to: int) -> int:
-        new = [int(K) for K in curve.ks if K not in seen and up_to >= K]
-        found = in_order(lambda K: 0 if budget.spent else count_groups(pilot, curve.solutions[K]), new)
-        seen.update((K, groups) for K, groups in zip(new, found) if groups)
-        return min(seen, key=lambda K: (-seen[K], K))
-
-    best = look(FINE_UP_TO)
-    if seen[best] < PLAIN * best or 2 * best > FINE_UP_TO:
-        best = look(MOST_CLUSTERS)
-    for _ in range(REFINEMENTS if seen[best] > 1 else 0):
-        ks = np.array(sorted(seen))
-        at = int(np.searchsorted(ks, best))
-        curve.fill(range(ks[max(at - 1, 0)] + 1, ks[min(at + 1, ks.size - 1)]))
-        best = look(MOST_CLUSTERS if best > FINE_UP_TO else FINE_UP_TO)
-    return seen[best], best
+def _stands_out(view: PricePath, scores: dict[int, float], null: Null | None) -> tuple[int, float]:
+    """The number of clusters on the grid that gains most, and by how many deviations tables without groups are
+    surpassed; 1 if that could be chance."""
+    if null is None:
+        return 1, 0.0
+    at = np.flatnonzero(np.isin(null.ks, list(scores)))
+    if not at.size:
+        return 1, 0.0
+    ks = null.ks[at]
+    ahead = np.array([scores[K] for K in ks]) - null.mean[at]
+    gain = ahead - HOW_MANY.doubling * np.log2(ks)
+    clear = float((ahead / null.sd[at]).max(where=gain > 0, initial=0.0))  # one cluster gains 0
+    return (int(ks[gain.argmax()]) if clear >= HOW_MANY.clear else 1), clear
 
 
-def _windows(curve: Curve) -> list[Window]:
-    """Windows of the K >= 2 that are best for some lam: the vertices of the lower convex envelope of I(K)."""
-    ends = envelope_windows(curve.ks, curve.inertia)
-    floor = 1e-9 * max(np.nanmax(ends[1:, 1], initial=0.0), 0.0)  # below it is rounding, or the prior's charge
-    return [Window(int(K), float(lo), float(hi)) for K, (lo, hi) in zip(curve.ks, ends) if lo > floor and hi < np.inf]
+def _gains(scores: dict[int, float], null: Null) -> dict[int, float]:
+    """What each number gains, as far as tables without groups were looked at."""
+    ks = np.array([K for K in sorted(scores) if null.ks[-1] >= K])
+    value = np.array([scores[K] for K in ks]) - null.mean_at(ks) - HOW_MANY.doubling * np.log2(ks)
+    return dict(zip(ks.tolist(), value.tolist()))
 
 
-def _best_window(windows: list[Window], groups: int, seen_at: int) -> Window:
-    """The widest window of about as many clusters as there are groups.
-
-    Where all are narrow their widths say little (groups of unequal spread have none that is wide), and the number of
-    clusters that showed the gaps is taken, if it is one of these.
-    """
-    near = [window for window in windows if groups <= window.n_clusters <= SLACK * groups]
-    if not near:
-        return min(windows, key=lambda window: abs(np.log(window.n_clusters / groups)))
-    widest = max(near, key=lambda window: window.hi / window.lo)
-    if widest.hi / widest.lo >= NARROW:
-        return widest
-    return next((window for window in near if window.n_clusters == seen_at), widest)
+def _fill(view: PricePath, scores: dict[int, float], null: Null) -> None:
+    """Score the numbers between the neighbours of the best, twice."""
+    for _ in range(2):
+        gain, ks = _gains(scores, null), sorted(scores)
+        at = ks.index(max(sorted(gain), key=lambda K: gain[K]))
+        between = np.arange(ks[max(at - 1, 0)] + 1, ks[min(at + 1, len(ks) - 1)])
+        if between.size > HOW_MANY.between:
+            between = np.unique(np.rint(np.linspace(between[0], between[-1], HOW_MANY.between)).astype(int))
+        view.look(between.tolist())
+        scores |= {K: clearness(view.pilot, view[K]) for K in view.ks if K > 1 and K not in scores}
 
 
-def _one_cluster(table: Table, pilot: Pilot, curve: Curve, windows: list[Window]) -> AutoLam:
-    """No gap: one cluster, at twice the least lam for which that is best."""
-    ks, inertia = curve.ks, curve.inertia
-    lo = float(((inertia[0] - inertia[1:]) / (ks[1:] - 1)).max(initial=0.0)) * pilot.scale
-    widest = sorted(windows, key=lambda window: -window.hi / window.lo)[:SUGGESTIONS]
-    suggestions = [Window(K, lower * pilot.scale, upper * pilot.scale) for K, lower, upper in widest]
-    mean = _centres(table, pilot, curve.solutions[1])
+def _most_groups(path: PricePath, budget: Budget) -> int:
+    """The largest number of groups with a gap between them that is seen at any number of clusters."""
+    found = in_order(
+        lambda K: 1 if budget.spent else count_groups(path.pilot, path[K]), [K for K in path.ks if 1 < K <= path.most]
+    )
+    return max(found, default=1)
+
+
+def _record(
+    path: PricePath, scores: dict[int, float], null: Null | None, found: tuple[int, float], groups: int, budget: Budget
+) -> Choice:
+    """What was looked at."""
+    ks = np.array([K for K in path.ks if path.most >= K])
+    windows = path.windows(ks.tolist())
+    score = np.array([scores.get(K, np.nan) for K in ks.tolist()])
+    score[ks == 1] = 0.0
+    mean, sd = np.full(ks.size, np.nan), np.full(ks.size, np.nan)
+    if null is not None:
+        inside = (ks >= null.ks[0]) & (ks <= null.ks[-1])
+        mean[inside] = null.mean_at(ks[inside])
+        sd[inside] = np.interp(np.log(ks[inside]), np.log(null.ks), null.sd)
+    mean[ks == 1], sd[ks == 1] = 0.0, 0.0
+    return Choice(
+        *found,
+        ks,
+        score,
+        mean,
+        sd,
+        score - mean - HOW_MANY.doubling * np.log2(ks),
+        np.array([path.cost(K) for K in ks.tolist()]),
+        np.array([windows[K][1:] if K in windows else (np.nan, np.nan) for K in ks.tolist()]),
+        groups,
+        path.pilot.n,
+        not budget.spent,
+    )
+
+
+def _price(table: Table, path: PricePath, choice: Choice) -> float:
+    """A price for which about the chosen number is best."""
+    windows = [Window(int(K), lo, hi) for K, (lo, hi) in zip(choice.n_clusters, choice.window) if np.isfinite(lo)]
+    floor = 1e-9 * max((w.hi for w in windows if np.isfinite(w.hi)), default=0.0)  # what is gained below is rounding
+    several = [w for w in windows if w.n_clusters > 1 and w.hi > floor]
+    if choice.best > 1 and several:
+        gain = dict(zip(choice.n_clusters.tolist(), choice.gain.tolist()))
+        ratio = HOW_MANY.ratio
+        near = [w for w in several if choice.best / ratio <= w.n_clusters <= choice.best * ratio]
+        near = [w for w in near if np.isfinite(gain[w.n_clusters])]
+        if near:
+            return max(near, key=lambda w: gain[w.n_clusters]).middle
+        return min(several, key=lambda w: abs(np.log(w.n_clusters / choice.best))).middle
     if table.all_equal:
-        return AutoLam(1.0, (0.0, np.inf), 1, mean, [])
-    if lo <= 0:
-        # too few rows for a second cluster: no cluster saves more than the whole inertia
-        weight = table.rows.weights(slice(0, table.n))
-        lo = float((weight * np.where(weight > 0, table.base, 0.0)).sum())
-        return AutoLam(2 * lo if lo > 0 else 1.0, (lo, np.inf), 1, mean, suggestions)
-    return AutoLam(2 * lo, (lo, np.inf), 1, mean, suggestions)
-
-
-def _centres(table: Table, pilot: Pilot, solution: Solution) -> Array:
-    """Centres in the table's own geometry, from the rows as they are."""
-    rows = table.rows.take(pilot.origin, pilot.table.rows.weight * pilot.scale)
-    total, mass = rows.sums(solution.labels, solution.mean.shape[0])
-    return table.geometry.centre(total, mass)
+        return 1.0
+    lo = max((w.lo for w in windows if w.n_clusters == 1), default=0.0)
+    if lo > 0:
+        return 2 * lo
+    # too few rows for a second cluster: no cluster saves more than the whole inertia
+    weight = table.rows.weights(slice(0, table.n))
+    most = float((weight * np.where(weight > 0, table.base, 0.0)).sum())
+    return 2 * most if most > 0 else 1.0

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 
 from kfree.families import Array
 from kfree.inference.clusters.centres import Centres
-from kfree.inference.clusters.how_many.inertia_curve import Solution
+from kfree.inference.clusters.how_many.price_path import Solution
 from kfree.inference.clusters.how_many.subsample import Pilot
 from kfree.inference.content import uniform
 from kfree.inference.dip import FEWEST, discoveries, p_values_sorted
@@ -117,7 +117,7 @@ def _halve(pilot: Pilot, labels: Array, K: int) -> _Halves:
     mean = np.tile(geometry.anchor, (2 * K, 1))
     mean[mass > 0] = geometry.centre(total[mass > 0], mass[mass > 0])
     centres = Centres(geometry, mean)
-    score = np.asarray(pilot.stats @ centres.affine.coef.T)
+    score = np.asarray(pilot.smooth @ centres.affine.coef.T)
     score -= centres.affine.offset
     return _Halves(half, total, mass, centres, score)
 

@@ -11,14 +11,11 @@ import scipy.sparse as sp
 
 from kfree.families import Array, Geometry
 from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.table import Table
 from kfree.inference.content import dither, nth_copy, uniform
 from kfree.rows import DenseRows
 
-#: Rows of a pilot: at most, as many as hold so many entries, and not fewer for that than ...
-MOST_ROWS, MOST_ENTRIES, ENOUGH_ROWS = 10_000, 4_000_000, 2000
-#: Pseudo-observations at the global centre in every cluster, for rows of mean weight 1.
-SMOOTHING = 0.05
 # Sparse rows with more entries than this are not dithered, for that would fill them.
 _MOST_FILLED = 2_000_000
 
@@ -29,13 +26,15 @@ _MOST_COPIES = 200_000
 class Pilot(NamedTuple):
     """Some rows of a table, prepared for the choice of lam."""
 
-    table: Table  # the rows, with weights of mean 1, a smoothed geometry, and rounding dithered away
+    table: Table  # the rows, with weights of mean 1 and a smoothed geometry
     stats: Any  # (m, p) their statistics, array or CSR matrix
+    smooth: Any  # (m, p) the same with rounding dithered away, which would show as valleys
     ticket: Array  # (m,) uint64
     length: Array  # (m,) counts that a row was divided by, where counts put projections on a lattice; else (0,)
     origin: Array  # (m,) where the rows stand in the whole table
     n_distinct: int  # rows of different content
     scale: float  # weight of the whole table over that of the pilot
+    charge: float = 0.0  # what the prior's share in the objective of the table is of that here
 
     @property
     def n(self) -> int:
@@ -60,7 +59,8 @@ class Pilot(NamedTuple):
 
 def draw_pilot(table: Table) -> Pilot:
     """Draw rows with probability proportional to weight, and prepare them."""
-    most = int(np.clip(MOST_ENTRIES // max(_entries_each(table), 1), ENOUGH_ROWS, MOST_ROWS))
+    most_entries, enough = HOW_MANY.entries
+    most = int(np.clip(most_entries // max(_entries_each(table), 1), enough, HOW_MANY.rows))
     return make_pilot(table, *_draw(table, most))
 
 
@@ -70,17 +70,52 @@ def make_pilot(table: Table, index: Array, ticket: Array, weight: Array) -> Pilo
     length = _lengths(table, rows.X, index)
     n_distinct = np.unique(table.hashes[index]).size
     scale = table.rows.total_weight() / index.size
-    family, anchor = table.geometry.family, table.geometry.anchor
-    eta = 0.0 if family.translates or not family.smoothable else SMOOTHING  # only centres on a boundary exclude
-    geometry = Geometry(family, anchor, eta, anchor if eta else None)
-    if family.translates and (not sp.issparse(rows.X) or rows.n * rows.p <= _MOST_FILLED):
-        stats = dither(rows.dense(slice(0, rows.n)), ticket)
+    geometry, charge = _smoothed(table.geometry, scale)
+    smooth: Any = None
+    if table.geometry.family.translates and (not sp.issparse(rows.X) or rows.n * rows.p <= _MOST_FILLED):
+        stats = rows.dense(slice(0, rows.n))
         rows = DenseRows(stats, weight=rows.weight, scale=np.empty(0), shift=np.zeros(rows.p))
+        smooth = dither(stats, ticket)
     base = rows.base(slice(0, rows.n), geometry)
     none = np.empty(0)
     pilot = Table(rows, geometry, base, ticket, none, none)
     stats = rows.X if not rows.scale.size else sp.csr_matrix(rows.X.multiply(rows.scale[:, None]))
-    return Pilot(pilot, stats, ticket, length, index, n_distinct, scale)
+    return Pilot(pilot, stats, stats if smooth is None else smooth, ticket, length, index, n_distinct, scale, charge)
+
+
+def pilot_of(stats: Array, weight: Array, ticket: Array, geometry: Geometry, charge: float = 0.0) -> Pilot:
+    """Rows that are of no table, prepared as those that are."""
+    n, p = stats.shape
+    none = np.empty(0)
+    rows = DenseRows(np.ascontiguousarray(stats), weight=weight * (n / weight.sum()), scale=none, shift=np.zeros(p))
+    table = Table(rows, geometry, rows.base(slice(0, n), geometry), ticket, none, none)
+    return Pilot(table, rows.X, rows.X, ticket, none, np.arange(n), n, 1.0, charge)
+
+
+def part_of(pilot: Pilot, rows: Array) -> Pilot:
+    """Some rows of a pilot."""
+    table = pilot.table.sample(rows, pilot.table.rows.weight[rows])
+    length = pilot.length[rows] if pilot.length.size else pilot.length
+    share = pilot.n_distinct / pilot.n
+    return pilot._replace(
+        table=table,
+        stats=pilot.stats[rows],
+        smooth=pilot.smooth[rows],
+        ticket=pilot.ticket[rows],
+        length=length,
+        origin=pilot.origin[rows],
+        n_distinct=int(share * rows.size),
+    )
+
+
+def _smoothed(geometry: Geometry, scale: float) -> tuple[Geometry, float]:
+    """The geometry of a pilot and its charge: the prior weighs as much beside its rows as beside those of the table,
+    and where centres on a boundary would exclude rows at least a little."""
+    family, own = geometry.family, geometry.eta / scale
+    least = 0.0 if family.translates or not family.smoothable else HOW_MANY.smoothing
+    eta = max(own, least)
+    mean = geometry.prior_mean if geometry.eta else geometry.anchor
+    return Geometry(family, geometry.anchor, eta, mean if eta else None), own / eta if eta else 0.0
 
 
 def _entries_each(table: Table) -> int:

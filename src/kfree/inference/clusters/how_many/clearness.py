@@ -1,0 +1,85 @@
+"""How clearly rows belong to their cluster, and how clearly they would in tables without groups."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.families import Array
+from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
+from kfree.inference.clusters.how_many.price_path import PricePath, Solution, nearest_two
+from kfree.inference.clusters.how_many.subsample import Pilot, pilot_of
+from kfree.inference.clusters.how_many.surrogates import Surrogates
+from kfree.inference.loop import Budget
+from kfree.rows.threads import in_order
+
+
+def clearness(pilot: Pilot, solution: Solution) -> float:
+    """Mean over the rows of 1 - sqrt(D1 / D2), D1 from the nearest centre and D2 from the next; 0 to 1.
+
+    Rows of clusters of few rows count 0, and all do if fewer than two clusters have more: one outlier is clear.
+    """
+    labels, first, second = nearest_two(pilot, solution.mean)
+    large = np.bincount(labels, minlength=solution.mean.shape[0]) >= HOW_MANY.fewest
+    if np.count_nonzero(large) < 2:
+        return 0.0
+    counts = large[labels] & (second > 0)
+    ratio = np.minimum(first / np.where(second > 0, second, 1.0), 1.0)
+    weight = pilot.table.rows.weight
+    return float(weight @ np.where(counts, 1.0 - np.sqrt(ratio), 0.0) / weight.sum())
+
+
+class Null(NamedTuple):
+    """Clearness of tables without groups."""
+
+    ks: Array  # (g,) numbers of clusters, rising
+    mean: Array  # (g,)
+    sd: Array  # (g,)
+
+    def mean_at(self, K: Array) -> Array:
+        """For any number: linear in its logarithm."""
+        return np.interp(np.log(K), np.log(self.ks), self.mean)
+
+
+def without_groups(pilot: Pilot, scale: Array, budget: Budget) -> Null | None:
+    """The clearness of tables made up; ``scale`` holds what rows were multiplied by. None if there was no time."""
+    weight, n = pilot.table.rows.weight, pilot.n
+    stats = pilot.stats.toarray() if sp.issparse(pilot.stats) else pilot.stats
+    surrogates = Surrogates(stats / scale[:, None] if scale.size else stats, weight)
+    few = n if n <= 2 * HOW_MANY.small else HOW_MANY.small
+    sizes = [few] * HOW_MANY.draws + ([n] * HOW_MANY.full_draws if few < n else [])
+
+    def scores(seed: int) -> dict[int, float]:
+        if budget.spent:
+            return {}
+        path = PricePath(_made_up(pilot, surrogates, sizes[seed], bool(scale.size), seed), budget).trace()
+        found = {K: clearness(path.pilot, path[K]) for K in path.ks if K > 1 and not budget.spent}
+        return found
+
+    order = sorted(range(len(sizes)), key=lambda seed: -sizes[seed])  # the long ones first
+    made = dict(zip(order, in_order(scores, order)))
+    small, full = [[made[s] for s in order if sizes[s] == size and made[s]] for size in (few, n)]
+    if len(small) < 2 or not full:
+        return None
+    at = np.array(sorted(set.intersection(*map(set, small))))
+    ks = np.array(sorted(set.intersection(*map(set, full))))
+    if not at.size or not ks.size:
+        return None
+    sd = np.std([[draw[K] for K in at] for draw in small], axis=0, ddof=1)
+    sd = np.interp(np.log(ks), np.log(at), np.maximum(sd, np.median(sd)))
+    return Null(ks, np.mean([[draw[K] for K in ks] for draw in full], axis=0), np.maximum(sd, 1e-12))
+
+
+def _made_up(pilot: Pilot, surrogates: Surrogates, n: int, normalised: bool, seed: int) -> Pilot:
+    """A table without groups, prepared as the pilot is."""
+    rng = np.random.default_rng(seed)
+    stats, weight = surrogates.draw(n, rng)
+    family = pilot.table.geometry.family
+    if normalised or family.lower == 0:
+        empty = ~stats.any(axis=1)
+        stats[empty] = stats[~empty].mean(axis=0) if not empty.all() else 1.0
+    if normalised:
+        size = stats.sum(axis=1) if family.normalise == "sum" else np.linalg.norm(stats, axis=1)
+        stats /= np.where(size > 0, size, 1.0)[:, None]
+    ticket = rng.integers(2**63, size=n).astype(np.uint64)
+    return pilot_of(stats, weight, ticket, pilot.table.geometry, pilot.charge)
