@@ -41,7 +41,10 @@ def _felt_by_prior(case, model, weight):
     prior = np.repeat(_statistics(family, prior[None]), len(centres), axis=0)
     step = _eps(model.cluster_centers_) * (np.abs(X).max(axis=0) if family.translates else np.abs(centres))
     with np.errstate(all="ignore"):
-        return eta * float(_felt(family, prior, centres, step).sum())
+        felt = _felt(family, prior, centres, step).sum()
+        if not family.translates:  # a difference of numbers of the size of the prior's mean
+            felt += _EPS["float64"] * (np.abs(prior) + np.abs(centres)).sum()
+        return eta * float(felt)
 
 
 def _eps(values):

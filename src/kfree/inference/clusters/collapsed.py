@@ -73,12 +73,14 @@ def _refresh(table: Table, memory: Memory, lam: float) -> tuple[Centres, float, 
     memory.relabel(compact(held))
     memory.forget()
     centres = Centres(table.geometry, table.geometry.centre(total[held], mass[held]))
-    cost = _partition_cost(table, centres, memory)
+    cost = partition_cost(table, centres, memory)
     sums = Sums(total[held], mass[held], 0.0, cost, 0, np.full(len(centres.mean), np.inf))
     return centres, penalised(table, centres, sums, lam), cost
 
 
-def _partition_cost(table: Table, centres: Centres, memory: Memory) -> float:
+def partition_cost(table: Table, centres: Centres, memory: Memory) -> float:
+    """Weighted divergences of all rows from the centres of their labels, by ``own_cost``; they are remembered."""
+
     def of_span(span: slice) -> float:
         cost = own_cost(table, span, centres, memory.labels[span])
         memory.cost[span] = cost

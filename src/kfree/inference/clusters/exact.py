@@ -37,6 +37,8 @@ def own_cost(table: Table, rows: slice | Array, centres: Centres, labels: Array)
     family = table.geometry.family
     if family.euclidean_factor is not None:
         return family.euclidean_factor * table.rows.distance(rows, labels, centres.mean)
+    if family.translates:  # differences of rows and centres keep digits that products lose where columns are collinear
+        return family.divergence(table.rows.dense(rows), centres.mean[labels])
     cost = np.maximum(table.base[rows] + table.rows.own(rows, labels, centres.finite), 0.0)
     if centres.ends is None:
         return family.divergence_at_infinity(cost)

@@ -11,7 +11,7 @@ from kfree.inference.clusters.batch import fit_batch, fit_delayed, levels
 from kfree.inference.clusters.bounds import confirmed, loosen
 from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
-from kfree.inference.clusters.collapsed import fit_collapsed
+from kfree.inference.clusters.collapsed import fit_collapsed, partition_cost
 from kfree.inference.clusters.grow import Clustering, Phase, grow, penalised
 from kfree.inference.clusters.search import improve, keep_in_bounds
 from kfree.inference.clusters.seeds import first_centres, global_centre
@@ -183,6 +183,9 @@ def close(table: Table, centres: Centres, sums: Sums, memory: Memory, goal: Goal
         # only exact ties depend on the order of the centres, and only rows without weight on those dropped
         if in_place or (not sums.tied and order.size == rank.size):
             break
+    family = table.geometry.family
+    if family.translates and family.euclidean_factor is None:
+        sums = sums._replace(cost=partition_cost(table, Centres(table.geometry, mean), memory))
     objective = penalised(table, centres, sums, goal.lam)
     result = Fitted(
         mean,
