@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         lam_for_k,
         lam_for_n_components,
         lam_path,
+        radius_for_k,
         truncation_level,
     )
     from kfree.families import (
@@ -53,6 +54,7 @@ _HOMES = {
         "lam_for_k",
         "lam_for_n_components",
         "lam_path",
+        "radius_for_k",
         "truncation_level",
     ),
     "kfree.families": (
@@ -98,6 +100,7 @@ __all__ = [
     "lam_for_k",
     "lam_for_n_components",
     "lam_path",
+    "radius_for_k",
     "truncation_level",
 ]
 

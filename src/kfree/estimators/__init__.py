@@ -6,7 +6,7 @@ from kfree.estimators.hdp_means import HDPMeans
 from kfree.estimators.hdp_topics import HDPTopics
 from kfree.estimators.k_features import KFeatures
 from kfree.estimators.kernel_mixture import KernelDPMixture, MMDTest, truncation_level
-from kfree.estimators.lam import LamPath, lam_for_k, lam_path
+from kfree.estimators.lam import LamPath, lam_for_k, lam_path, radius_for_k
 from kfree.estimators.stepwise_k_features import StepwiseKFeatures
 from kfree.estimators.variational import VariationalDPMixture
 from kfree.models.features import FeaturePath
@@ -26,5 +26,6 @@ __all__ = [
     "lam_for_k",
     "lam_for_n_components",
     "lam_path",
+    "radius_for_k",
     "truncation_level",
 ]

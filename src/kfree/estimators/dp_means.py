@@ -9,14 +9,18 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._base import HardClusters, finite_part
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._sklearn import check_table
-from kfree.inference.clusters.fit import ALGORITHMS, FREE_OF_ORDER, Fitted
+from kfree.inference.clusters.fit import ALGORITHMS, FREE_OF_ORDER
+from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget, attempt
 from kfree.models.checks import check_choice, check_number
-from kfree.models.clusters import Aim, Model, Problem
+from kfree.models.clusters import Model, Problem
+from kfree.models.how_many import Answer, Ask, choice_message, find_clusters
 from kfree.rows import set_span_threads
 
 _SEARCHES = ("auto", "points", "polish", "full")
+# More clusters than a tenth of the rows are hardly meant, unless there are few anyway.
+_FEW, _ROWS_EACH = 4, 10
 
 
 class DPMeans(HardClusters):
@@ -27,14 +31,20 @@ class DPMeans(HardClusters):
     .. math:: J = \sum_i w_i D(x_i, \mu_{z_i}) + \mathrm{lam} \cdot K
 
     where K is the number of clusters in use and D any Bregman divergence. ``lam`` is what one more cluster
-    costs; it takes the place of K.
+    costs; it takes the place of K. ``DPMeans()`` chooses it; pass ``n_clusters`` if you know the number, ``lam`` if you
+    know what a cluster is worth, or ``radius`` if you know how far from its centre a row may be.
 
     Parameters
     ----------
     lam : float or "auto", default="auto"
-        Price of a cluster, in units of the divergence; larger gives fewer clusters. "auto" counts the groups that
-        have a real gap between them and takes the lam for which about that many clusters stay best over the widest
-        range. See :func:`lam_for_k` for a value that gives about k clusters and :func:`lam_path` for all values.
+        Price of a cluster in J; larger gives fewer clusters. "auto" takes the number of clusters for which rows belong
+        to their cluster most clearly, compared with made-up tables that have columns like yours but no groups, and a
+        price for which that number is best. ``DPMeans(lam=model.lam_)`` finds the clusters of ``model`` again.
+    n_clusters : int, default=None
+        Exactly so many clusters, from the same path of solutions as a price.
+    radius : float, default=None
+        The papers' reading of their parameter: a row farther than this from every centre opens a cluster. J then has
+        ``radius`` for lam, and only moves of single rows lower it. See :func:`radius_for_k`.
     divergence : str or Family, default="sqeuclidean"
         "sqeuclidean", "mahalanobis", "kl" (rows become histograms), "poisson", "bernoulli", "binomial",
         "itakura_saito", "negative_binomial", "cosine" (not a Bregman divergence), or an instance of a
@@ -47,12 +57,12 @@ class DPMeans(HardClusters):
         Order in which "serial" and "collapsed" visit the rows.
     search : {"auto", "points", "polish", "full"}, default="auto"
         "points": only moves of rows, as in the papers. "polish": also collapsed moves and merges. "full": also
-        splits. "auto": "full" with ``lam="auto"``; with a given lam the clear splits and paying merges that
-        "batch" makes on its samples, and "points" for the other algorithms.
+        splits; where the number of clusters comes from the path, one is split where two others are merged. "auto":
+        "full"; with a radius the clear splits and paying merges that "batch" makes on its samples, and "points" for
+        the other algorithms.
     init : {"auto", "mean", "farthest_first", "k-means++"} or array (K, p), default="auto"
-        First centres. "mean": the global centre. "farthest_first" and "k-means++" add rows until all are within lam
-        of one. "auto": the solution that came with ``lam="auto"``, else "mean". From given or seeded centres "batch"
-        descends at once: it takes no samples, so ``search="auto"`` neither splits nor merges.
+        First centres. "auto": the solution of the path; with a radius "mean", the global centre. "farthest_first" and
+        "k-means++" add rows until all are within lam, or the radius, of one, or there are ``n_clusters``.
     n_init : int, default=1
         Fits from different seeds; the one with the lowest penalised objective is kept. Deterministic settings
         are run once.
@@ -90,12 +100,20 @@ class DPMeans(HardClusters):
         Weight of the rows of each cluster.
     n_clusters_ : int
         K.
-    lam_ : float
-        The lam used.
+    lam_ : float or None
+        The price used. With ``n_clusters`` one that finds the same clusters, or None if that number is best for no
+        price; None with ``radius``.
     lam_window_ : tuple of float or None
-        With ``lam="auto"``: the range of lam over which this number of clusters is best.
+        Prices between which this number of clusters is best, as far as the path tells.
+    radius_ : float
+        How far from every centre a row is novel. The given radius; else beyond the outer fence of the training rows
+        (roots of their divergences, three times the distance of their quartiles beyond the upper one) and, where
+        the next centre is farther than that, half-way to it on a scale of ratios; twice the fence with one cluster.
+    choice_ : Choice or None
+        With ``lam="auto"``: why so many. Numbers of clusters looked at, how clearly rows belong to their clusters there
+        and in tables without groups, windows of prices, and ``suggestions``.
     n_groups_ : int or None
-        With ``lam="auto"``: how many groups with a gap between them were seen.
+        With ``lam="auto"``: groups that certainly have a gap between them; often fewer than there are clusters.
     inertia_, objective_ : float
         Weighted sum of divergences; the same with the penalty (and the prior's share, if smoothing).
     objective_trace_ : array
@@ -110,8 +128,9 @@ class DPMeans(HardClusters):
 
     See Also
     --------
-    lam_for_k : The lam that gives about k clusters.
-    lam_path : Clusters over a range of lam.
+    lam_path : Clusters for every number of them, and the prices for which it is best.
+    lam_for_k : A price that gives k clusters.
+    radius_for_k : The papers' radius for about k clusters.
 
     References
     ----------
@@ -127,24 +146,26 @@ class DPMeans(HardClusters):
     >>> import numpy as np
     >>> from kfree import DPMeans
     >>> X = np.array([[0.0, 0.1], [0.2, 0.0], [5.0, 5.1], [5.2, 4.9], [9.0, 0.0]])
-    >>> model = DPMeans(lam=2.0).fit(X)
-    >>> model.n_clusters_
-    3
+    >>> model = DPMeans(n_clusters=3).fit(X)
     >>> model.labels_
     array([0, 0, 1, 1, 2], dtype=int32)
-    >>> model.decision_function([[20.0, 20.0]]) < 0  # farther than lam from every centre: novel
+    >>> DPMeans(lam=model.lam_).fit(X).labels_
+    array([0, 0, 1, 1, 2], dtype=int32)
+    >>> model.decision_function([[20.0, 20.0]]) < 0  # farther than radius_ from every centre: novel
     array([ True])
     """
 
     _model: Model
-    lam_: float
-    _price: bool  # lam_ was chosen from the data, as a price
+    lam_: float | None
+    radius_: float
     n_iter_: int
 
     def __init__(
         self,
-        lam="auto",
         *,
+        lam="auto",
+        n_clusters=None,
+        radius=None,
         divergence="sqeuclidean",
         algorithm="batch",
         order="random",
@@ -163,6 +184,8 @@ class DPMeans(HardClusters):
         verbose=0,
     ):
         self.lam = lam
+        self.n_clusters = n_clusters
+        self.radius = radius
         self.divergence = divergence
         self.algorithm = algorithm
         self.order = order
@@ -200,11 +223,10 @@ class DPMeans(HardClusters):
         budget = Budget(self.max_time, self._reporter())
         with all_or_nothing(self), set_span_threads():
             problem = self._problem(check_table(self, X, reset=True), sample_weight)
-            aim = self._aim(problem, budget)
-            best = problem.fit(aim.goal, budget, self._seeds(aim.goal))
-            publish = partial(self._publish, problem, aim, best)
+            answer = find_clusters(problem, self._ask(problem), self._wish(problem), budget, self._seeds)
+            publish = partial(self._publish, problem, answer)
             attempt(publish, publish, budget)  # what was found is not given up for an interrupt in between
-        self._warn(aim.message(budget), budget)
+        self._warn(self._message(answer.choice, problem.table.n), budget)
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -219,9 +241,8 @@ class DPMeans(HardClusters):
         """Learn from one more batch: open the clusters it needs, and move the centres.
 
         Clusters keep their numbers and new ones are appended; ``labels_`` are those of this batch. The first batch
-        is fitted as by ``fit``. With ``lam="auto"`` it also fixes ``lam_``: for a stream a radius, not a price, between
-        the largest divergence of its rows from their centres and the smallest between two centres (``lam_window_``).
-        The same after ``fit``.
+        is fitted as by ``fit``, which also gives ``radius_``: rows of later batches that are farther than it from every
+        centre open clusters, but with ``n_clusters`` their number stays.
 
         Parameters
         ----------
@@ -236,24 +257,24 @@ class DPMeans(HardClusters):
         if not hasattr(self, "_model"):
             with all_or_nothing(self):  # a batch that gives no radius has taught nothing
                 self.fit(X, y, sample_weight=sample_weight)
-                self._use_radius()
+                self._check_radius()
             return self
         self._check_parameters()
         budget = Budget(self.max_time, self._reporter())
         with all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=False)
-            self._use_radius()
-            most = np.inf if self.max_clusters is None else self.max_clusters
-            lam = self.lam_ if isinstance(self.lam, str) else float(self.lam)
-            self._model, labels, costs, complete = self._model.absorb(
-                X, sample_weight, self.weighting, lam, most, budget
+            if self.radius is not None:
+                self.radius_ = float(self.radius)
+            self._check_radius()
+            most = min(np.inf if limit is None else limit for limit in (self.max_clusters, self.n_clusters))
+            self._model, self.labels_, (inertia, prior), complete = self._model.absorb(
+                X, sample_weight, self.weighting, self.radius_, most, budget
             )
-            self.labels_, self.lam_ = labels, lam
-            self.inertia_, self.objective_ = costs
+            self._publish_model()
+            self.inertia_, self.objective_ = inertia, inertia + prior + self._price() * self.n_clusters_
             self.objective_trace_ = np.array([self.objective_])
             self.n_iter_ += 1
             self.converged_ = complete
-            self._publish_model()
         self._warn("", budget)
         return self
 
@@ -274,11 +295,7 @@ class DPMeans(HardClusters):
             return self._model.nearest(X)[0]
 
     def decision_function(self, X):
-        """``lam_`` less the divergence from the nearest centre: negative for rows that would open a cluster.
-
-        After ``lam="auto"`` lam is a price, far above any single divergence; for novelty pass a radius
-        (:func:`lam_for_k`, or the largest divergence you accept). With ``smoothing`` a cluster of one row costs more
-        than lam, so rows open one only somewhat below 0.
+        """``radius_`` less the divergence from the nearest centre: negative for novel rows, which no cluster is near.
 
         Parameters
         ----------
@@ -292,7 +309,7 @@ class DPMeans(HardClusters):
         X = check_table(self, X, reset=False)
         with set_span_threads():
             cost = self._model.nearest(X)[1]
-        return np.where(np.isinf(cost), -np.inf, self.lam_ - np.where(np.isinf(cost), 0.0, cost))
+        return np.where(np.isinf(cost), -np.inf, self.radius_ - np.where(np.isinf(cost), 0.0, cost))
 
     def score(self, X, y=None, sample_weight=None):
         """Minus the (weighted) mean divergence of the rows from their nearest centres; larger is better.
@@ -317,43 +334,58 @@ class DPMeans(HardClusters):
             check_choice("lam", self.lam, ("auto",), "or a positive number")
         else:
             check_number("lam", self.lam, above=0.0, hint="Pass a positive number, or lam='auto'.")
+        if self.n_clusters is not None:
+            check_number("n_clusters", self.n_clusters, least=1, integer=True)
+        if self.radius is not None:
+            check_number("radius", self.radius, above=0.0)
+        chosen = isinstance(self.lam, str)
+        given = {"lam": None if chosen else self.lam, "n_clusters": self.n_clusters, "radius": self.radius}
+        words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        if len(words) > 1:
+            raise ValueError(f"Each of {' and '.join(words)} says how many clusters there are. Pass one of them.")
         check_choice("algorithm", self.algorithm, tuple(ALGORITHMS))
         check_choice("search", self.search, _SEARCHES)
         self._check_common()
 
-    def _aim(self, problem: Problem, budget: Budget) -> Aim:
-        """What to fit, and from where."""
-        wish, given = self._wish(problem), self.init
-        if self.warm_start and hasattr(self, "_model"):
-            given = self.cluster_centers_[: int(min(wish["max_clusters"], self.n_clusters_))]
-            try:
-                problem.check_centres(given)
-            except ValueError as error:
-                raise ValueError(
-                    f"warm_start=True cannot go on from the centres of the last fit: {error} Set warm_start=False."
-                ) from None
-        return problem.aim(wish, self.lam, given, budget)
+    def _ask(self, problem: Problem) -> Ask:
+        """How many clusters are wanted, and from where the fit starts."""
+        return Ask(self.lam, self.n_clusters, self.radius, self._first(problem))
+
+    def _first(self, problem: Problem) -> Any:
+        """The user's ``init``, or the centres of the last fit."""
+        if not (self.warm_start and hasattr(self, "_model")):
+            return self.init
+        most = np.inf if self.max_clusters is None else self.max_clusters
+        given = self.cluster_centers_[: int(min(most, self.n_clusters_))]
+        if self.n_clusters is not None and len(given) != self.n_clusters:
+            return self.init
+        try:
+            problem.check_centres(given)
+        except ValueError as error:
+            raise ValueError(
+                f"warm_start=True cannot go on from the centres of the last fit: {error} Set warm_start=False."
+            ) from None
+        return given
 
     def _wish(self, problem: Problem) -> dict[str, Any]:
-        """Fields of the goal: what the parameters say, lam and the start apart."""
+        """Fields of the goal: what the parameters say, the number of clusters and the start apart."""
+        search = Search.CLEAR if self.radius is not None else Search.FULL
         if self.search != "auto":
             search = Search(self.search)
-        elif isinstance(self.lam, str):  # a price, which only a search with splits can follow
-            search = Search.FULL
-        else:
-            search = Search.CLEAR
         order = problem.check_order(self.order)
         if self.algorithm in FREE_OF_ORDER:
             order = Order.CONTENT  # the row moves of a stronger search must not bring back the order of the rows
         return {**self._limits(), "algorithm": self.algorithm, "search": search, "order": order}
 
-    def _publish(self, problem: Problem, aim: Aim, fitted: Fitted) -> None:
+    def _publish(self, problem: Problem, answer: Answer) -> None:
         """Write every fitted attribute, once."""
-        self._model = Model.of(problem, fitted, fitted.reach)
+        fitted = answer.fitted
+        self._model = Model.of(problem, fitted, fitted.fence)
         self.labels_ = fitted.labels
-        self.lam_, self._price = float(aim.goal.lam), isinstance(self.lam, str)
-        self.lam_window_ = aim.window
-        self.n_groups_ = aim.n_groups
+        self.lam_, self.lam_window_ = answer.lam, answer.window
+        self.radius_ = self._model.radius() if self.radius is None else float(self.radius)
+        self.choice_ = answer.choice
+        self.n_groups_ = None if answer.choice is None else answer.choice.n_groups
         self.inertia_, self.objective_ = float(fitted.inertia), float(fitted.objective)
         self.objective_trace_ = finite_part(fitted.trace)
         self.n_iter_ = max(1, fitted.n_iter)
@@ -361,15 +393,33 @@ class DPMeans(HardClusters):
         self.family_ = problem.family
         self._publish_model()
 
-    def _use_radius(self) -> None:
-        """Turn a price that was chosen from the data into a radius, as rows to come are judged one by one."""
-        if not (self._price and isinstance(self.lam, str)):
-            return
-        price = self.lam_
-        self.lam_, self.lam_window_ = self._model.radius()
-        self._price = False
-        self.objective_ += (self.lam_ - price) * self.n_clusters_
-        self.objective_trace_ = np.array([self.objective_])
+    def _price(self) -> float:
+        """What a cluster adds to the objective."""
+        if self.radius is not None:
+            return self.radius_
+        return 0.0 if self.lam_ is None else self.lam_
+
+    def _check_radius(self) -> None:
+        if not self.radius_ > 0:
+            raise ValueError(
+                "partial_fit needs a first batch whose rows differ, to see how far apart rows of a cluster are. "
+                "Pass a larger first batch, or radius."
+            )
+
+    def _message(self, choice: Choice | None, n: int) -> str:
+        """What the user should know of the number of clusters."""
+        if choice is not None:
+            return choice_message(choice, lambda K, _: f"DPMeans(n_clusters={K})")
+        if self.n_clusters is not None or self.n_clusters_ <= max(_FEW, n / _ROWS_EACH):
+            return ""
+        value = self.radius if self.radius is not None else self.lam
+        text = f"{self.n_clusters_} clusters for {n} rows: {self._ask_word()} is small for these rows."
+        if float(value).is_integer() and 1 < value < n:
+            text += f" If {value:g} was meant as the number of clusters, pass n_clusters={int(value)}."
+        return text + " DPMeans() chooses the number, and lam_path(X) shows what prices lead to."
+
+    def _ask_word(self) -> str:
+        return Ask(self.lam, self.n_clusters, self.radius).word
 
     def _publish_model(self) -> None:
         self.cluster_centers_ = self._model.centres

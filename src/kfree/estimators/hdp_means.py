@@ -15,6 +15,7 @@ from kfree.inference.shared.groups import Groups, Lams, make_groups
 from kfree.inference.shared.hdp_pass import SharedFit
 from kfree.models.checks import check_choice, check_number
 from kfree.models.clusters import Problem
+from kfree.models.how_many import choice_message
 from kfree.models.group_names import GroupIndex, check_groups
 from kfree.models.shared import Locals, SharedAim, SharedModel
 from kfree.rows import set_span_threads
@@ -201,7 +202,7 @@ class HDPMeans(HardClusters):
             best = aim.fit(problem, grouped, budget, self._seeds(aim.goal))
             publish = partial(self._publish, problem, grouped, index, Lams.of(aim.goal), best)
             attempt(publish, publish, budget)  # what was found is not given up for an interrupt in between
-        self._warn(aim.aim.message(budget), budget)
+        self._warn(choice_message(aim.choice, _alternative), budget)
         return self
 
     def fit_predict(self, X, y=None, *, groups=None, sample_weight=None):
@@ -332,3 +333,7 @@ class HDPMeans(HardClusters):
         self.n_iter_ = max(1, fitted.n_iter)
         self.converged_ = fitted.converged
         self.family_ = problem.family
+
+
+def _alternative(K: int, price: float) -> str:
+    return f"HDPMeans(lam_global={price:.3g}) for about {K}"

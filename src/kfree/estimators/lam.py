@@ -1,20 +1,26 @@
-"""Choosing lam by hand: the value for about k clusters, and the clusters over a range of values."""
+"""All numbers of clusters: the path of solutions, the price for k clusters, the papers' radius for about k."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from kfree.estimators._sklearn import check_plain_table
+from kfree.estimators.dp_means import DPMeans
 from kfree.families import Array
-from kfree.inference.clusters.centres import Centres
-from kfree.inference.clusters.how_many.lam_path import follow_path
+from kfree.inference.clusters.how_many.choose import Choice
+from kfree.inference.clusters.how_many.price_path import Window
 from kfree.inference.clusters.seeds import farthest_first
 from kfree.inference.clusters.table import Table
-from kfree.inference.goal import Goal
-from kfree.inference.windows import envelope_windows, width_ratios
-from kfree.models.checks import as_numbers, check_number
+from kfree.inference.loop import Budget
+from kfree.inference.windows import width_ratios
+from kfree.models.checks import check_number
 from kfree.models.clusters import Problem
+from kfree.models.how_many import find_path, find_price
 from kfree.rows import set_span_threads
+
+#: Radii below this share of the largest are rounding, squared: of unit vectors in the same direction, say.
+_ROUNDING = 1e-28
 
 
 def lam_for_k(
@@ -27,11 +33,56 @@ def lam_for_k(
     smoothing: float = 0.0,
     smoothing_mean: Any = None,
 ) -> float:
-    """The lam that gives about k clusters, by farthest-first traversal.
+    """A price for which k clusters are best: ``DPMeans(lam=lam_for_k(X, k))`` finds them.
 
-    Start from the global centre and open k clusters, each at the row farthest from those before; lam is the
-    divergence of the k-th. It is a *radius*: no row is farther than lam from its centre. The number of clusters
-    DPMeans then finds is about k, not exactly; outliers take up rounds.
+    Where no price has k clusters, as on even ground the step from k - 1 to k + 1 may be the cheaper one, it is the price
+    of the nearest number that is best for some; ``DPMeans(n_clusters=k)`` finds exactly k all the same.
+
+    Parameters
+    ----------
+    X : array or CSR matrix (n, p)
+    k : int
+        Number of clusters.
+    divergence, weighting, smoothing, smoothing_mean
+        As in :class:`DPMeans`.
+    sample_weight : array (n,), default=None
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfree import DPMeans, lam_for_k
+    >>> X = np.array([[0.0], [0.2], [5.0], [5.2], [9.0]])
+    >>> DPMeans(lam=lam_for_k(X, 3)).fit(X).n_clusters_
+    3
+    """
+    X = check_plain_table(X)
+    check_number("k", k, least=1, integer=True)
+    if k > X.shape[0]:
+        raise ValueError(f"{X.shape[0]} rows cannot be k={k} clusters. Pass k <= {X.shape[0]}.")
+    with set_span_threads():
+        problem = Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
+        return find_price(problem, int(k))
+
+
+def radius_for_k(
+    X: Any,
+    k: int,
+    *,
+    divergence: Any = "sqeuclidean",
+    sample_weight: Any = None,
+    weighting: str = "none",
+    smoothing: float = 0.0,
+    smoothing_mean: Any = None,
+) -> float:
+    """The papers' radius for about k clusters, by farthest-first traversal.
+
+    Start from the global centre and open k clusters, each at the row farthest from those before; the radius is the
+    divergence of the k-th. The number of clusters that ``DPMeans(radius=...)`` then finds is about k, not exactly:
+    outliers take up rounds.
 
     Parameters
     ----------
@@ -54,10 +105,9 @@ def lam_for_k(
     Examples
     --------
     >>> import numpy as np
-    >>> from kfree import DPMeans, lam_for_k
+    >>> from kfree import DPMeans, radius_for_k
     >>> X = np.array([[0.0], [0.2], [5.0], [5.2], [9.0]])
-    >>> lam = lam_for_k(X, 3)
-    >>> DPMeans(lam).fit(X).n_clusters_
+    >>> DPMeans(radius=radius_for_k(X, 3)).fit(X).n_clusters_
     3
     """
     X = check_plain_table(X)
@@ -70,10 +120,6 @@ def lam_for_k(
     return _usable(radii, problem.table, divergence)
 
 
-#: Radii below this share of the largest are rounding, squared: of unit vectors in the same direction, say.
-_ROUNDING = 1e-28
-
-
 def _usable(radii: Array, table: Table, divergence: Any) -> float:
     """The last radius, or the smallest positive one before it; infinite radii are an error."""
     if not np.isfinite(radii[-1]):
@@ -84,47 +130,86 @@ def _usable(radii: Array, table: Table, divergence: Any) -> float:
     finite = radii[np.isfinite(radii)]
     positive = finite[finite > _ROUNDING * finite.max(initial=0.0)]
     if not positive.size or table.all_equal:  # what is positive then is rounding
-        raise ValueError("All rows are equal: every lam > 0 gives one cluster.")
+        raise ValueError("All rows are equal: every radius > 0 gives one cluster.")
     return float(positive[-1])
 
 
-class LamPath(NamedTuple):
-    """Clusters over a range of lam, largest lam (fewest clusters) first."""
+@dataclass(frozen=True, eq=False, repr=False)
+class LamPath:
+    """For every number of clusters the best solution known, and the prices for which that number is best."""
 
-    lam: Array  # (m,)
-    n_clusters: Array  # (m,)
-    inertia: Array  # (m,) weighted sum of divergences
-    objective: Array  # (m,) inertia + lam * n_clusters, and with smoothing the prior's share
-    window: Array  # (m, 2) prices of a cluster between which that many clusters are best; NaN if never
+    n_clusters: Array  # (m,) 1, 2, 3, ...
+    window: Array  # (m, 2) prices between which that many clusters are best; NaN if never
+    inertia: Array  # (m,) weighted sum of divergences (of large tables an estimate, from the rows looked at)
+    objective: Array  # (m,) the same with the penalty, at the middle of the window; NaN if there is none
+    score: Array  # (m,) how clearly rows belong to their cluster, 0 to 1
+    score_without_groups: Array  # (m,) the same of tables without groups, on average
+    spread_without_groups: Array  # (m,) and their standard deviation
+    choice: Choice = field(repr=False)  # what lam="auto" makes of it
+    _fit: Any = field(repr=False)  # a function: the model of so many clusters
+    _models: dict[int, Any] = field(repr=False, default_factory=dict)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Number of clusters over lam, and the window of each number; returns the axes."""
-        import matplotlib.pyplot as plt
+    @property
+    def best(self) -> int:
+        """The number of clusters that ``lam="auto"`` chooses."""
+        return self.choice.best
 
-        if ax is None:
-            ax = plt.subplots(figsize=(6.4, 4.0))[1]
-        from matplotlib.ticker import LogLocator, StrMethodFormatter
+    def labels(self, n_clusters: int) -> Array:
+        """Labels (n,) of so many clusters: those of ``DPMeans(n_clusters=...)``."""
+        if n_clusters not in self._models:
+            self._models[n_clusters] = self._fit(n_clusters)
+        return self._models[n_clusters].labels_
 
-        ax.step(self.lam, self.n_clusters, where="mid", color="#1f4e79", lw=1.8)
-        ax.plot(self.lam, self.n_clusters, "o", color="#1f4e79", ms=3.5)
-        ax.set(xscale="log", yscale="log", xlabel="lam, as a radius", ylabel="clusters found")
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axis.set_minor_formatter("")
-        best = self.widest()
-        if best is not None:
-            ax.axhline(best, color="#c55a11", lw=1.0, ls="--", zorder=0)
-            ax.set_title(f"{best} clusters stay best over the widest range of prices", loc="left", fontsize=9)
-        ax.grid(True, which="major", alpha=0.25)
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        return ax
+    def parents(self, n_clusters: int) -> Array:
+        """For each of so many clusters the one of the solution with one fewer that most of its rows come from."""
+        if n_clusters < 2:
+            raise ValueError(f"One cluster has no parents; pass n_clusters >= 2, got {n_clusters!r}.")
+        here, before = self.labels(n_clusters), self.labels(n_clusters - 1)
+        shared = np.bincount(here * np.intp(n_clusters - 1) + before, minlength=n_clusters * (n_clusters - 1))
+        return shared.reshape(n_clusters, n_clusters - 1).argmax(axis=1)
 
     def widest(self) -> int | None:
         """The number of clusters with the widest window, as a ratio; None if no window is bounded."""
         ratio = np.where(self.n_clusters > 1, width_ratios(self.window), -np.inf)
         return int(self.n_clusters[ratio.argmax()]) if np.isfinite(ratio.max(initial=-np.inf)) else None
+
+    def __repr__(self) -> str:
+        ahead = np.argsort(-np.where(np.isfinite(self.choice.gain), self.choice.gain, -np.inf), kind="stable")[:3]
+        ks = ", ".join(str(K) for K in self.choice.n_clusters[ahead])
+        lines = [
+            f"LamPath of 1 to {self.n_clusters[-1]} clusters ({self.choice.n_rows} rows looked at)",
+            f"  chosen: {self.best}; furthest ahead of tables without groups: {ks}",
+        ]
+        if (widest := self.widest()) is not None:
+            lo, hi = self.window[widest - 1]
+            lines.append(f"  widest window of prices: {widest} clusters, {lo:.4g} to {hi:.4g}")
+        return "\n".join(lines)
+
+    def plot(self, ax: Any = None) -> Any:
+        """How clearly rows belong to their cluster, over the number of clusters; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            ax = plt.subplots(figsize=(6.4, 4.0))[1]
+        from matplotlib.ticker import MaxNLocator
+
+        ks, null, spread = self.n_clusters[1:], self.score_without_groups[1:], self.spread_without_groups[1:]
+        ax.fill_between(ks, null - 2 * spread, null + 2 * spread, color="#9aa5b1", alpha=0.35, lw=0)
+        ax.plot(ks, null, color="#6b7785", lw=1.2, label="tables without groups")
+        ax.plot(ks, self.score[1:], "o-", color="#1f4e79", ms=3.5, lw=1.8, label="your table")
+        ax.set(xlabel="number of clusters", ylabel="how clearly rows belong to their cluster")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if self.best > 1:
+            ax.axvline(self.best, color="#c55a11", lw=1.0, ls="--", zorder=0)
+            title = f"{self.best} clusters are furthest ahead of tables without groups"
+        else:
+            title = "No number of clusters stands out"
+        ax.set_title(title, loc="left", fontsize=10)
+        ax.legend(frameon=False, fontsize=9)
+        ax.grid(True, which="major", alpha=0.25)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        return ax
 
 
 def lam_path(
@@ -135,65 +220,61 @@ def lam_path(
     weighting: str = "none",
     smoothing: float = 0.0,
     smoothing_mean: Any = None,
-    lam: Any = None,
-    n_lam: int = 30,
-    max_clusters: int = 50,
-    tol: float = 1e-4,
-    max_iter: int = 100,
+    max_clusters: int = 20,
 ) -> LamPath:
-    """Fit a falling sequence of lam, each from the centres of the one before.
+    """The best solution known for 1, 2, 3, ... clusters, and the prices for which each number is best.
 
     Parameters
     ----------
     X : array or CSR matrix (n, p)
     divergence, sample_weight, weighting, smoothing, smoothing_mean
         As in :class:`DPMeans`.
-    lam : array, default=None
-        Values to fit; by default ``n_lam`` of them, evenly spaced in log, from where one cluster suffices down to
-        where farthest-first traversal has opened ``max_clusters``.
-    n_lam, max_clusters : int
-        Number of values, and how far down they go.
-    tol, max_iter
-        As in :class:`DPMeans`, for each fit.
+    max_clusters : int, default=20
+        How far to go; further, if more are chosen.
 
     Returns
     -------
     LamPath
-        Arrays ``lam``, ``n_clusters``, ``inertia``, ``objective``, ``window``, and ``plot()``.
+        Arrays ``n_clusters``, ``window``, ``inertia``, ``objective``, ``score``, ``score_without_groups``; ``best``,
+        ``widest()``, ``labels(K)``, ``parents(K)`` and ``plot()``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kfree import lam_path
     >>> X = np.array([[0.0], [0.2], [5.0], [5.2], [9.0]])
-    >>> path = lam_path(X, n_lam=8)
-    >>> path.n_clusters[0], bool((np.diff(path.lam) < 0).all())
-    (np.int64(1), True)
+    >>> path = lam_path(X, max_clusters=3)
+    >>> path.n_clusters
+    array([1, 2, 3])
+    >>> path.labels(2)
+    array([0, 0, 1, 1, 1], dtype=int32)
     """
     X = check_plain_table(X)
-    check_number("n_lam", n_lam, least=1, integer=True)
     check_number("max_clusters", max_clusters, least=1, integer=True)
-    check_number("max_iter", max_iter, least=1, integer=True)
-    check_number("tol", tol, least=0.0)
     with set_span_threads():
         problem = Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
-        table = problem.table
-        radii, centres = farthest_first(table, min(max_clusters, table.n))
-        if lam is None:
-            low = _usable(radii, table, divergence)
-            high = float(radii[0]) if np.isfinite(radii[0]) else low
-            values = np.geomspace(high * 1.001, low / 1.001, n_lam)  # at a radius itself rounding would decide
-        else:
-            given = as_numbers("lam", lam).ravel()
-            wrong = np.flatnonzero(~(given > 0))
-            if not given.size or wrong.size:
-                where = f"lam[{wrong[0]}] is {given[wrong[0]]:g}" if wrong.size else "it is empty"
-                raise ValueError(f"lam must hold positive numbers, but {where}.")
-            values = np.sort(given)[::-1]
-        goals = [Goal(float(lam), tol=tol, max_iter=max_iter) for lam in values]
-        points = follow_path(table, Centres(table.geometry, centres[:1]), goals)
-    K, inertia, objective = (np.array(column) for column in zip(*points))
-    costs = inertia  # with a prior more than that: the objective without its penalty, which it has none of at lam = inf
-    if smoothing:
-        costs = objective - np.where(np.isfinite(values), values, 0.0) * K
-    return LamPath(values, K, inertia, objective, envelope_windows(K, costs))
+        looked = find_path(problem, int(max_clusters), Budget())
+    ks = looked.n_clusters
+    price = np.array([Window(int(K), *ends).middle if ends[0] == ends[0] else np.nan for K, ends in zip(ks, looked.window)])
+
+    def fit(n_clusters: int) -> DPMeans:
+        model = DPMeans(
+            n_clusters=n_clusters,
+            divergence=divergence,
+            weighting=weighting,
+            smoothing=smoothing,
+            smoothing_mean=smoothing_mean,
+        )
+        return model.fit(X, sample_weight=sample_weight)
+
+    return LamPath(
+        ks,
+        looked.window,
+        looked.inertia,
+        looked.inertia + price * ks,
+        looked.score,
+        looked.score_without_groups,
+        looked.spread_without_groups,
+        looked.choice,
+        fit,
+    )

@@ -46,4 +46,4 @@ class Goal(NamedTuple):
     order: Order | Array = Order.CONTENT  # or a permutation of the rows
     start: Start | Array = Start.MEAN  # or centres (K, p) in the geometry of the table
     samples: bool = False  # "batch" looks for a better start on samples
-    paired: bool = False  # lam and start were found together: a search may not run away from their number of clusters
+    paired: bool = False  # the start comes with the number of clusters: a search keeps it

@@ -11,12 +11,10 @@ from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.exact import cost_matrix
 from kfree.inference.clusters.fit import Fitted, fit
-from kfree.inference.clusters.how_many.choose import AutoLam, choose_lam
-from kfree.inference.clusters.seeds import farthest_first
 from kfree.inference.clusters.stream import Known, absorb
 from kfree.inference.clusters.table import Table, make_memory, make_table
 from kfree.inference.goal import Goal, Order, Start
-from kfree.inference.loop import Budget, attempt, repeat
+from kfree.inference.loop import Budget, repeat
 from kfree.models.checks import (
     WEIGHTINGS,
     Prepared,
@@ -69,36 +67,22 @@ class Problem(NamedTuple):
         check_shares(table, family, prepared.least, prepared.short)
         return cls(table, family, prepared.shift, prepared.unit)
 
-    def aim(self, wish: dict[str, Any], lam: Any, init: Any, budget: Budget) -> "Aim":
-        """What to fit: the user's wish (fields of a goal) with ``lam`` and ``init`` resolved."""
-        start = Start.MEAN if isinstance(init, str) and init == "auto" else init
-        start = Start(start) if isinstance(start, str) else start
-        if not isinstance(start, Start):
-            start = self.check_centres(start)
-            if start.shape[0] > wish["max_clusters"]:
-                raise ValueError(f"init has {start.shape[0]} centres, more than max_clusters={wish['max_clusters']}.")
-        if not isinstance(lam, str):
-            check_lam_range(float(lam), self.table.n)
-            return Aim(Goal(float(lam), start=start, samples=start is Start.MEAN, **wish), None)
-        found = self.choose(budget)
-        if found is None:
-            return Aim(Goal(self.any_lam(), samples=True, **wish), None)
-        paired = isinstance(init, str) and init == "auto"
-        if paired:
-            start = found.mean[: int(min(wish["max_clusters"], found.mean.shape[0]))]
-        return Aim(Goal(found.lam, start=start, paired=paired, **wish), found)
+    def goal(self, wish: dict[str, Any], lam: float, init: Any) -> Goal:
+        """What to fit: the user's wish (fields of a goal) with what opens a cluster and ``init`` resolved."""
+        start = self.check_start(init, wish["max_clusters"])
+        check_lam_range(lam, self.table.n)
+        return Goal(lam, start=start, samples=start is Start.MEAN, **wish)
 
-    def choose(self, budget: Budget) -> AutoLam | None:
-        """lam from the data, and the solution that comes with it; None if the user does not wait for it."""
-        check_reach(self.table, self.family, auto=True)
-        if budget.spent:
-            return None
-        return attempt(lambda: choose_lam(self.table, budget), lambda: None, budget)
-
-    def any_lam(self) -> float:
-        """A lam for which all rows are one cluster: where none was chosen."""
-        reach = float(farthest_first(self.table, 1)[0][0])
-        return reach if 0 < reach < np.inf else 1.0
+    def check_start(self, init: Any, most: float, number: int | None = None) -> Start | Array:
+        """Where a fit starts: at most so many centres, or exactly a number."""
+        if isinstance(init, str):
+            return Start.MEAN if init == "auto" else Start(init)
+        start = self.check_centres(init)
+        if number is not None and start.shape[0] != number:
+            raise ValueError(f"init has {start.shape[0]} centres, but n_clusters={number}. Pass as many.")
+        if start.shape[0] > most:
+            raise ValueError(f"init has {start.shape[0]} centres, more than max_clusters={most}.")
+        return start
 
     def check_centres(self, init: Any) -> Array:
         """First centres in the geometry of the table."""
@@ -142,49 +126,6 @@ def best_of_seeds(fit: Callable[[np.random.Generator], Any], seeds: Iterable[int
     return best
 
 
-class Aim(NamedTuple):
-    """What to fit, and where it comes from."""
-
-    goal: Goal
-    found: AutoLam | None  # the choice of lam, if it was chosen from the data
-
-    @property
-    def window(self) -> tuple[float, float] | None:
-        """The range of lam over which the number of clusters chosen is best."""
-        return self.found.window if self.found else None
-
-    @property
-    def n_groups(self) -> int | None:
-        """Groups with a gap between them that were seen."""
-        return self.found.n_groups if self.found else None
-
-    def message(self, budget: Budget) -> str:
-        """What the user should know of the choice."""
-        return auto_message(self.found, budget) if self.found else ""
-
-
-_TOO_SHORT = (
-    "max_time ran out while lam was chosen, before a gap between groups was found, so all rows are one cluster. "
-    "Raise max_time, or pass lam."
-)
-
-
-def auto_message(found: AutoLam, budget: Budget) -> str:
-    """What a user should know of a lam that was chosen."""
-    if found.n_groups > 1:
-        return ""
-    return _TOO_SHORT if budget.spent else no_gap_message(found.suggestions)
-
-
-def no_gap_message(suggestions: Any) -> str:
-    """What to tell a user whose data show no gap."""
-    text = "lam='auto' found no gap between groups, so all rows are one cluster."
-    if suggestions:
-        some = "; ".join(f"K = {s[0]} for lam in ({s[1]:.3g}, {s[2]:.3g})" for s in suggestions)
-        text += f" If you expect clusters all the same, pass search='full' and a price: {some}."
-    return text
-
-
 class Model(NamedTuple):
     """Centres that can be asked about rows, and can learn from more of them."""
 
@@ -194,10 +135,10 @@ class Model(NamedTuple):
     total: Array  # (K, p) weighted sums of the rows seen, in the geometry
     mass: Array  # (K,)
     unit: float  # length of a row that weighs 1 with relative weighting
-    reach: float  # largest divergence of a row of the fit from its centre, if that was told
+    fence: float  # divergence from their centres that rows of the fit hardly ever exceed, if that was told
 
     @classmethod
-    def of(cls, problem: Problem, fitted: Any, reach: float = np.inf) -> "Model":
+    def of(cls, problem: Problem, fitted: Any, fence: float = np.inf) -> "Model":
         """The model of a finished fit."""
         return cls(
             problem.table.geometry,
@@ -206,7 +147,7 @@ class Model(NamedTuple):
             fitted.total,
             fitted.mass,
             problem.unit,
-            reach,
+            fence,
         )
 
     def table(self, X: Any, weight: Array, weighting: str = "none", *, opens: bool = False) -> Table:
@@ -249,32 +190,26 @@ class Model(NamedTuple):
         sums = assign(table, self.inside(table), memory)
         return -sums.cost / float(sums.mass.sum())
 
-    def radius(self) -> tuple[float, tuple[float, float]]:
-        """A radius that keeps the clusters apart, and the window it lies in: beyond the rows of the fit, short of the
-        next centre."""
+    def radius(self) -> float:
+        """How far from every centre a row is novel: beyond the fence of the rows of the fit and, where the next centre
+        is farther than that, as many times beyond it as the next centre is beyond this; with one centre twice it."""
         mean = self.centres - self.shift
         between = self.geometry.divergence(mean[:, None], mean[None])
         np.fill_diagonal(between, np.inf)
         gap = float(between.min())
-        if self.reach <= 0:
-            if not np.isfinite(gap):
-                raise ValueError(
-                    "lam='auto' needs a first batch whose rows differ, to see how far apart rows of a cluster are. "
-                    "Pass a larger first batch, or lam."
-                )
-            return gap / 2, (0.0, gap)
-        if self.reach < gap < np.inf:
-            return float(np.sqrt(self.reach * gap)), (self.reach, gap)
-        return 2 * self.reach, (self.reach, np.inf)
+        if self.fence <= 0:
+            return gap / 2 if np.isfinite(gap) else 0.0
+        if not np.isfinite(gap):
+            return 2 * self.fence
+        return float(np.sqrt(self.fence) * np.sqrt(gap)) if self.fence < gap else self.fence
 
     def absorb(
-        self, X: Any, sample_weight: Any, weighting: str, lam: float, most: float, budget: Budget
+        self, X: Any, sample_weight: Any, weighting: str, radius: float, most: float, budget: Budget
     ) -> tuple["Model", Array, tuple[float, float], bool]:
-        """The model after one more batch, the batch's labels, its costs without and with penalty, and whether the
-        budget sufficed."""
+        """The model after one more batch, the batch's labels, its inertia and the prior's share, and whether the budget
+        sufficed."""
         table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting, opens=True)
         mean = self.centres - self.shift
-        result = absorb(table, Known(mean, self.total, self.mass), Goal(lam, max_clusters=most), budget)
+        result = absorb(table, Known(mean, self.total, self.mass), Goal(radius, max_clusters=most), budget)
         model = self._replace(centres=result.mean + self.shift, total=result.total, mass=result.mass)
-        objective = result.inertia + result.prior + lam * result.mean.shape[0]
-        return model, result.labels, (result.inertia, objective), result.complete
+        return model, result.labels, (result.inertia, result.prior), result.complete

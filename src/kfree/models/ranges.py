@@ -154,9 +154,10 @@ def check_far(base: Array, family: Family, what: str = "Row {} of X is") -> None
     )
 
 
-def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
-    """Rows that differ by so much, or so little, that weighted divergences leave the range of floats are an error."""
-    rows, (least, most) = table.rows, COSTS_OF_AUTO if auto else COSTS
+def check_reach(table: Table, family: Family, *, squares: str = "") -> None:
+    """Rows that differ by so much, or so little, that weighted divergences leave the range of floats are an error; or
+    their squares, which what ``squares`` says needs."""
+    rows, (least, most) = table.rows, COSTS_OF_AUTO if squares else COSTS
     if family.translates:
         check_means(np.concatenate([rows.shift, table.geometry.anchor]))
     check_far(table.base, family)
@@ -167,7 +168,7 @@ def check_reach(table: Table, family: Family, *, auto: bool = False) -> None:
     low, high = min(1.0, lightest) * reach, max(1.0, total) * float(table.base.max(initial=0.0))
     if (low > least or table.all_equal) and high < most:
         return
-    who = "lam='auto' chooses from squares of these, which" if auto else "These"
+    who = f"{squares} needs squares of these, which" if squares else "These"
     raise ValueError(
         f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}, and with weights from "
         f"{lightest:g} to {total:g} in sum that makes {low:g} to {high:g}. {who} must lie between {least:g} and "

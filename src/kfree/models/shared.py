@@ -10,6 +10,7 @@ from kfree.families import Array
 from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.exact import own_cost
+from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.clusters.seeds import first_centres, global_centre
 from kfree.inference.clusters.table import Table, make_memory
 from kfree.inference.goal import Goal, Search, Start
@@ -21,14 +22,16 @@ from kfree.inference.shared.hdp_pass import SharedFit, predict_rows, start_state
 from kfree.inference.shared.hdp_search import best_shares, state_of
 from kfree.inference.shared.row_choices import SharedState
 from kfree.models.checks import check_weight
-from kfree.models.clusters import Aim, Model, Problem, best_of_seeds
+from kfree.models.clusters import Model, Problem, best_of_seeds
 from kfree.models.group_names import GroupIndex, check_groups
+from kfree.models.ranges import check_reach
 
 
 class SharedAim(NamedTuple):
     """What to fit, and where it comes from."""
 
-    aim: Aim
+    goal: Goal
+    choice: Choice | None = None  # of the number of clusters of all rows, if a price was chosen from them
     labels: Array | None = None  # (n,) clusters of the rows that came with the penalties, if the fit starts from them
     again: bool = False  # the centres are those of an earlier fit
 
@@ -39,21 +42,13 @@ class SharedAim(NamedTuple):
         """The user's wish (fields of a goal) with prices (local, global; None: from the data) and ``init`` resolved."""
         local, top = lams
         if local is not None and top is not None:
-            return cls(_with(problem.aim(wish, local + top, init, budget), Lams(local, top)))
-        found = attempt(lambda: choose_lams(problem.table, groups, (local, top), budget), lambda: None, budget)
-        if found is None:
-            reach = problem.any_lam()
-            instead = Lams(reach if local is None else local, reach if top is None else top)
-            return cls(Aim(Goal(instead.top, instead.local, **wish), None))
-        own = isinstance(init, str) and init == "auto" and found.pooled.mean.shape[0] <= wish["max_clusters"]
-        given = found.pooled.mean + problem.shift if own else init
-        aim = _with(problem.aim(wish, found.lams.both, given, budget), found.lams)._replace(found=found.pooled)
-        return cls(aim._replace(goal=aim.goal._replace(paired=own)), found.labels if own else None)
-
-    @property
-    def goal(self) -> Goal:
-        """What to fit."""
-        return self.aim.goal
+            return cls(_with(problem.goal(wish, local + top, init), Lams(local, top)))
+        check_reach(problem.table, problem.family, squares="'auto'")
+        found = choose_lams(problem.table, groups, (local, top), budget)
+        own = isinstance(init, str) and init == "auto" and found.mean.shape[0] <= wish["max_clusters"]
+        given = found.mean + problem.shift if own else init
+        goal = _with(problem.goal(wish, found.lams.both, given), found.lams)._replace(paired=own)
+        return cls(goal, found.pooled.choice, found.labels if own else None)
 
     def state(self, problem: Problem, groups: Groups, budget: Budget, rng: np.random.Generator) -> SharedState:
         """The state before the first pass."""
@@ -84,9 +79,9 @@ class SharedAim(NamedTuple):
         return best_of_seeds(fit, seeds, budget)
 
 
-def _with(aim: Aim, lams: Lams) -> Aim:
-    """An aim with both prices."""
-    return aim._replace(goal=aim.goal._replace(lam_local=lams.local, lam=lams.top))
+def _with(goal: Goal, lams: Lams) -> Goal:
+    """A goal with both prices."""
+    return goal._replace(lam_local=lams.local, lam=lams.top)
 
 
 class SharedModel(NamedTuple):

@@ -139,12 +139,14 @@ class ClusterNumbers(NamedTuple):
     contested: float = 2.0
     #: Rows above which a search for a price is made on a sample. Set: by hand, time.
     search_up_to: int = 100_000
-    #: Times the clusters of a price's own solution that a search may end with, or it has run away. Set: by hand.
-    runaway: float = 1.25
 
     # the end, streams and seeds
     #: Times that clusters are put in canonical order, which decides ties, which decide their weights. Set: by hand.
     orderings: int = 5
+    #: Quartiles between which half of the rows are, and how many times their distance lies between the upper one and
+    #: the fence, beyond which rows are novel. Set: Tukey's outer fence.
+    quartiles: tuple[float, float] = (0.25, 0.75)
+    fence: float = 3.0
     #: Share of the weight of a batch's novel rows that may still change label. Set: benchmarks stream.
     stream_tol: float = 1e-3
     #: Passes over the novel rows of a batch. Set: by hand.

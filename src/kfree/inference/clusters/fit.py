@@ -13,7 +13,7 @@ from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.collapsed import fit_collapsed, partition_cost
 from kfree.inference.clusters.grow import Clustering, Phase, grow, penalised
-from kfree.inference.clusters.search import improve, keep_in_bounds
+from kfree.inference.clusters.search import improve
 from kfree.inference.clusters.seeds import first_centres, global_centre
 from kfree.inference.clusters.serial import fit_serial
 from kfree.inference.clusters.table import Memory, Table, make_memory
@@ -34,7 +34,7 @@ class Fitted(NamedTuple):
     mass: Array  # (K,) weights
     total: Array  # (K, p) weighted sums of rows
     labels: Array  # (n,) int32
-    reach: float  # largest divergence of a row that has weight from its centre
+    fence: float  # divergence from their centres that rows hardly ever exceed
     inertia: float  # weighted sum of divergences
     objective: float  # with the prior's share and the penalty
     trace: list[float]  # objective after each pass, the closing assignment included
@@ -105,7 +105,7 @@ def _find(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.ra
     def search(outcome: Outcome) -> Outcome:
         if on_sample or goal.search not in (Search.POLISH, Search.FULL):
             return outcome
-        return _search(table, outcome, goal, budget, rng) if not budget.spent else outcome._replace(converged=False)
+        return improve(table, outcome, goal, budget, rng) if not budget.spent else outcome._replace(converged=False)
 
     start = attempt(search_sample, lambda: centres, budget)
     found = attempt(
@@ -116,19 +116,13 @@ def _find(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.ra
     return attempt(lambda: search(found), lambda: found._replace(converged=False), budget)
 
 
-def _search(table: Table, outcome: Outcome, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
-    """Stronger search from an outcome."""
-    found = outcome.state.centres.mean.shape[0]
-    return keep_in_bounds(lambda goal: improve(table, outcome, goal, budget, rng), found, goal, budget)
-
-
 def _search_sample(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Centres:
-    """Search on the largest sample at its share of the price: moves of whole clusters need no more rows."""
+    """Search on the largest sample for as many clusters: moves of whole clusters need no more rows."""
     *_, level = levels(table)
     sample = level.of(table)
-    goal = goal._replace(lam=goal.lam * (level.total_weight / table.rows.total_weight()))
+    goal = goal._replace(lam=0.0, max_clusters=centres.mean.shape[0])
     outcome = grow(sample, centres, make_memory(sample.n), goal, budget, Phase("sample"))
-    return _search(sample, outcome, goal, budget, rng).state.centres
+    return improve(sample, outcome, goal, budget, rng).state.centres
 
 
 def _finish(table: Table, outcome: Outcome, goal: Goal, budget: Budget) -> Finish:
@@ -192,7 +186,7 @@ def close(table: Table, centres: Centres, sums: Sums, memory: Memory, goal: Goal
         mass,
         total,
         memory.labels,
-        _reach(table, memory, sums),
+        _fence(table, memory),
         sums.cost,
         objective,
         [*outcome.trace, objective],
@@ -202,10 +196,27 @@ def close(table: Table, centres: Centres, sums: Sums, memory: Memory, goal: Goal
     return Finish(result, changed)
 
 
-def _reach(table: Table, memory: Memory, sums: Sums) -> float:
-    if not table.rows.weight.size:
-        return float(sums.reach.max())
-    return float(memory.cost.max(where=table.rows.weight > 0, initial=0.0))
+def _fence(table: Table, memory: Memory) -> float:
+    """Tukey's outer fence of how far rows are from their centres: roots of divergences, 3 times the distance between
+    their quartiles beyond the third. A few rows far away do not move it, as they would the largest."""
+    cost, weight = memory.cost, np.ones(0)
+    if table.rows.weight.size:
+        held = table.rows.weight > 0
+        cost, weight = cost[held], table.rows.weight[held]
+    root = np.sqrt(np.where(np.isfinite(cost), cost, 0.0))
+    low, high = (_quantile(root, weight, share) for share in CLUSTERS.quartiles)
+    fence = high + CLUSTERS.fence * (high - low)
+    return float(min(fence, 1e150) ** 2) if fence > 0 else float(root.max(initial=0.0) ** 2)
+
+
+def _quantile(values: Array, weight: Array, share: float) -> float:
+    """The least value at or below which a share of the weight lies."""
+    if not weight.size:
+        place = max(0, int(np.ceil(share * values.size)) - 1)
+        return float(np.partition(values, place)[place])
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weight[order])
+    return float(values[order[np.searchsorted(below, share * below[-1] * (1 - 1e-12))]])
 
 
 def canonical_order(mean: Array, mass: Array) -> Array:

@@ -233,8 +233,45 @@ def apply_moves(
     strays = CLUSTERS.strays if rule is SplitRule.CLEAR else 1.0
     merges = paying_merges(table, centres, memory, goal.lam, strays)
     merges = [pair for pair in merges if pair[0] not in split and pair[1] not in split]
+    return _made(table, centres, memory, split, side, merges)
+
+
+def swap(table: Table, centres: Centres, memory: Memory) -> tuple[Centres, int]:
+    """Split some clusters and merge as many pairs of others where that lowers the costs; labels follow.
+
+    The number of clusters stays. Returns the centres and how many swaps were made.
+    """
+    K = centres.mean.shape[0]
+    if K < 3:  # one to split and two to merge
+        return centres, 0
+    halves = halve(table, memory, SplitRule.PAYING, np.ones(K, bool), CLUSTERS.trials)
+    total, mass = table.rows.sums(memory.labels, K)
+    pairs = close_pairs(table, total, mass, CLUSTERS.neighbours)
+    rises = _rises(table, total, mass, pairs)
+    split: list[int] = []
+    merges: list[tuple[int, int]] = []
+    best = [int(k) for k in np.argsort(-halves.gain, kind="stable") if halves.gain[k] > 0]
+    for e in np.argsort(rises, kind="stable"):
+        pair = int(pairs[e, 0]), int(pairs[e, 1])
+        taken = {*split, *(k for made in merges for k in made)}
+        if pair[0] in taken or pair[1] in taken:
+            continue
+        k = next((k for k in best if k not in taken and k not in pair), None)
+        if k is None or not halves.gain[k] * (1 - CLUSTERS.least_gain) > rises[e] * (1 + CLUSTERS.least_gain):
+            break
+        split.append(k)
+        merges.append(pair)
+    found, _ = _made(table, centres, memory, np.array(split, np.intp), halves.side, merges)
+    return found, len(split)
+
+
+def _made(
+    table: Table, centres: Centres, memory: Memory, split: Array, side: Array, merges: list[tuple[int, int]]
+) -> tuple[Centres, int]:
+    """Make splits, by the side of each row, and merges; labels follow. Returns the centres and how many moved."""
     if not split.size and not merges:
         return centres, 0
+    K = centres.mean.shape[0]
     new = np.full(K, -1)
     new[split] = K + np.arange(split.size)
     away = side & (new[memory.labels] >= 0)

@@ -1,7 +1,8 @@
 """Stronger search from a partition: collapsed moves, merges and splits, until none of them pays.
 
-Every accepted move lowers the penalised objective. With a price lam this is the way to good minima; with a radius
-lam "full" rightly lowers the objective by breaking up the clusters one wanted (see docs/lam.md).
+Every accepted move lowers the penalised objective. Where the number of clusters is settled, one is split where two
+others are merged. With a radius "full" rightly lowers the objective by breaking up the clusters one wanted (see
+docs/lam.md).
 """
 
 from collections.abc import Callable
@@ -9,33 +10,52 @@ from collections.abc import Callable
 import numpy as np
 
 from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.collapsed import move_until_still
 from kfree.inference.clusters.cuts import SplitRule
 from kfree.inference.clusters.grow import Clustering, Phase, grow
-from kfree.inference.clusters.moves import apply_moves
+from kfree.inference.clusters.moves import apply_moves, swap
 from kfree.inference.clusters.table import Memory, Table
 from kfree.inference.goal import Goal, Order, Search
 from kfree.inference.loop import Budget, Outcome, attempt, repeat
 
 
-def keep_in_bounds(search: Callable[[Goal], Outcome], found: int, goal: Goal, budget: Budget) -> Outcome:
-    """Search; where lam came with a number of clusters, splits may not run away from it.
-
-    If they do, the price was too low for what a better search can do: it keeps to moves of rows and merges.
-    """
-    if not (goal.paired and goal.search is Search.FULL):
-        return search(goal)
-    most = int(CLUSTERS.runaway * found) + 1
-    outcome = search(goal._replace(max_clusters=min(most, goal.max_clusters)))
-    if outcome.state.centres.mean.shape[0] < most or budget.spent:
-        return outcome
-    return search(goal._replace(search=Search.POLISH))
-
-
 def improve(table: Table, outcome: Outcome, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
     """Search from an outcome whose state is a Clustering; its trace goes on."""
+    if goal.paired and goal.search is Search.FULL:
+        return _keeping_the_number(table, outcome, goal, budget, rng)
     rule = SplitRule.PAYING if goal.search is Search.FULL else SplitRule.NONE
+
+    def move(centres: Centres, memory: Memory) -> tuple[Centres, int]:
+        return apply_moves(table, centres, memory, goal, rule)
+
+    return _in_rounds(table, outcome, goal, move, budget, rng)
+
+
+def _keeping_the_number(
+    table: Table, outcome: Outcome, goal: Goal, budget: Budget, rng: np.random.Generator
+) -> Outcome:
+    """Search among as many clusters as there are: none is cheaper or dearer then."""
+    K, made = outcome.state.centres.mean.shape[0], len(outcome.trace)
+    fixed = goal._replace(lam=0.0, max_clusters=K, max_iter=max(0, goal.max_iter - made))
+
+    def move(centres: Centres, memory: Memory) -> tuple[Centres, int]:
+        return swap(table, centres, memory)
+
+    found = _in_rounds(table, outcome._replace(trace=[]), fixed, move, budget, rng)
+    return found._replace(trace=[*outcome.trace, *(value + goal.lam * K for value in found.trace)])
+
+
+def _in_rounds(
+    table: Table,
+    outcome: Outcome,
+    goal: Goal,
+    move: Callable[[Centres, Memory], tuple[Centres, int]],
+    budget: Budget,
+    rng: np.random.Generator,
+) -> Outcome:
+    """Rounds of rows that move one by one, of moves of whole clusters, and of descent."""
     memory = outcome.state.memory
     memory.forget()  # it may be that of another search from here
     assign(table, outcome.state.centres, memory, goal.lam)
@@ -46,7 +66,7 @@ def improve(table: Table, outcome: Outcome, goal: Goal, budget: Budget, rng: np.
             return Outcome(Clustering(before.centres, memory), last.trace, False), True
         centres, whole = before.centres, 0
         if not budget.spent:
-            centres, whole = apply_moves(table, centres, memory, goal, rule)
+            centres, whole = move(centres, memory)
         descent = goal._replace(max_iter=max(1, goal.max_iter - len(last.trace)))
         guard = last.trace[-1] if last.trace else np.inf
         settled = grow(table, centres, memory, descent, budget, Phase("search", guard))

@@ -12,7 +12,7 @@ from scipy.special import logsumexp, softmax
 from kfree.families import Array
 from kfree.families.components import join, take
 from kfree.families.points import Kernel, PointFamily, Spread
-from kfree.inference.clusters.how_many.inertia_curve import Curve
+from kfree.inference.clusters.how_many.price_path import PricePath
 from kfree.inference.clusters.how_many.subsample import Pilot
 from kfree.inference.content import uniform
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
@@ -47,7 +47,7 @@ class Makers(NamedTuple):
         found: list[Any] = []
 
         def make() -> None:
-            curve = Curve(self.pilot, self.budget)
+            curve = PricePath(self.pilot, self.budget)
             grains = self._grains(curve, most)
             curve.backward(grains)
             for K in reversed(grains):  # the best first: of candidates that are alike the first is kept
@@ -58,7 +58,7 @@ class Makers(NamedTuple):
         params = self._once_each(join([*found, self.whole()]))
         return take(params, slice(int(min(most, params[0].shape[0]))))
 
-    def _grains(self, curve: Curve, most: float) -> list[int]:
+    def _grains(self, curve: PricePath, most: float) -> list[int]:
         """Numbers of clusters, up to the best; finer ones are tried until a few in a row are worse."""
         columns = self.sample.X.shape[1]
         each = max(EMBEDDING.rows_each, 2 * int(self.family.least_rows(columns)))

@@ -28,6 +28,7 @@ class AutoLams(NamedTuple):
 
     lams: Lams
     pooled: AutoLam
+    mean: Array  # (K, p) their centres
     labels: Array  # (n,) nearest of the pooled centres
 
 
@@ -36,7 +37,8 @@ def choose_lams(table: Table, groups: Groups, given: tuple[float | None, float |
     local, top = given
     pooled = choose_lam(table, budget)
     memory = make_memory(table.n)
-    sums = assign(table, Centres(table.geometry, pooled.mean), memory)
+    mean = pooled.centres(table)
+    sums = assign(table, Centres(table.geometry, mean), memory)
     labels = np.full(table.n, -1, np.int32)
     labels[groups.rows] = memory.labels[groups.rows]
     K = int((sums.mass > 0).sum())
@@ -45,7 +47,7 @@ def choose_lams(table: Table, groups: Groups, given: tuple[float | None, float |
     if top is None:
         both = _groups_of_neighbours(table, groups, labels, sums.total, sums.mass)
         top = float(np.clip(pooled.lam - local * both, HDP.least_share * pooled.lam, pooled.lam))
-    return AutoLams(Lams(local, top), pooled, labels)
+    return AutoLams(Lams(local, top), pooled, mean, labels)
 
 
 def _share_of_a_group(table: Table, groups: Groups, labels: Array, price: float, budget: Budget) -> float:

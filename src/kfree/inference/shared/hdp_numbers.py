@@ -55,6 +55,9 @@ class HDPNumbers(NamedTuple):
     price_fits: float = 1.02
     #: Rows of whole groups on which local clusters are counted. Set: by hand, time.
     price_rows: int = 200_000
+    #: Times the clusters that came with prices from the data that a search may end with, or it has run away. Set: by
+    #: hand.
+    runaway: float = 1.25
 
 
 HDP = HDPNumbers()

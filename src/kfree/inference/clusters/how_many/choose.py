@@ -48,6 +48,10 @@ class AutoLam(NamedTuple):
     path: PricePath
     choice: Choice
 
+    def centres(self, table: Table) -> Array:
+        """Centres (K, p) of the solution that is best at the price."""
+        return self.path.centres(self.path.best_at(self.lam).n_clusters, table)
+
 
 def choose_lam(table: Table, budget: Budget) -> AutoLam:
     """The price, from at most 10 000 rows."""
@@ -62,7 +66,7 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
         view = path
     scores = {K: clearness(view.pilot, view[K]) for K in view.ks if K > 1}
     null = without_groups(view.pilot, scale, budget) if len(scores) else None
-    best, clear = _stands_out(view, scores, null)
+    best, clear = _stands_out(scores, null) if null is not None else (_widest(path) if budget.spent else 1, 0.0)
     if best > 1 and null is not None:
         _fill(view, scores, null)
         gain = _gains(scores, null)
@@ -76,11 +80,15 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
     return AutoLam(_price(table, path, choice), path, choice)
 
 
-def _stands_out(view: PricePath, scores: dict[int, float], null: Null | None) -> tuple[int, float]:
+def _widest(path: PricePath) -> int:
+    """The number that is best over the widest range of prices: all that can be said without more time."""
+    bounded = [w for w in path.windows().values() if w.lo > 0 and np.isfinite(w.hi)]
+    return max(bounded, key=lambda w: w.hi / w.lo).n_clusters if bounded else 1
+
+
+def _stands_out(scores: dict[int, float], null: Null) -> tuple[int, float]:
     """The number of clusters on the grid that gains most, and by how many deviations tables without groups are
     surpassed; 1 if that could be chance."""
-    if null is None:
-        return 1, 0.0
     at = np.flatnonzero(np.isin(null.ks, list(scores)))
     if not at.size:
         return 1, 0.0

@@ -52,8 +52,8 @@ class HowManyNumbers(NamedTuple):
     #: Columns above which rows are looked at on the axes of centres, and how many centres. Set: spec/how-many.md, 3.
     wide: int = 100
     axes: int = 32
-    #: Numbers of clusters that are shown where one is the answer: from the first to the second. Set: issue text.
-    shown: tuple[int, int] = (2, 6)
+    #: Numbers of clusters that are shown at most where one is the answer. Set: by hand, what fits into a warning.
+    shown: int = 6
 
     # speed
     #: (speed) Rows a thread takes at a time. Set: by hand.
