@@ -41,6 +41,22 @@ class Null(NamedTuple):
         return np.interp(np.log(K), np.log(self.ks), self.mean)
 
 
+def pooled(nulls: list[Null | None]) -> Null | None:
+    """That of the mean over views that know nothing of each other."""
+    known = [null for null in nulls if null is not None]
+    if len(known) < len(nulls):
+        return None
+    if len(known) == 1:
+        return known[0]
+    ks = np.array(sorted(set.intersection(*(set(null.ks.tolist()) for null in known))))
+    if not ks.size:
+        return None
+    rows = [np.searchsorted(null.ks, ks) for null in known]
+    mean = np.mean([null.mean[at] for null, at in zip(known, rows)], axis=0)
+    variance = np.mean([null.sd[at] ** 2 for null, at in zip(known, rows)], axis=0) / len(known)
+    return Null(ks, mean, np.sqrt(variance))
+
+
 def without_groups(pilot: Pilot, scale: Array, budget: Budget) -> Null | None:
     """The clearness of tables made up; ``scale`` holds what rows were multiplied by. None if there was no time."""
     weight, n = pilot.table.rows.weight, pilot.n

@@ -49,6 +49,9 @@ class HowManyNumbers(NamedTuple):
     clear: float = 3.5
     #: What the score must gain where there are twice as many clusters. Set: spec/how-many.md, section 5.
     doubling: float = 0.01
+    #: Times the best number up to which clusters may show groups with a gap, of which there are then no fewer clusters.
+    #: Set: benchmarks auto, half A; finer groups are structure inside of clusters.
+    coarse: float = 4.0
     #: Columns above which rows are looked at on the axes of centres, and how many centres. Set: spec/how-many.md, 3.
     wide: int = 100
     axes: int = 32
