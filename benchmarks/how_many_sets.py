@@ -135,11 +135,17 @@ def generated() -> Iterator[Set]:
         (3000, 200, 12, 0.7, {}),
     ):
         words = ", ".join(more)
-        yield Set(f"{k} groups, {n} x {p}, {gap:g}{', ' + words if words else ''}", "generated", *gaussians(n, p, k, gap, 1, **more))
+        yield Set(
+            f"{k} groups, {n} x {p}, {gap:g}{', ' + words if words else ''}",
+            "generated",
+            *gaussians(n, p, k, gap, 1, **more),
+        )
     for n in (3000, 8000):
         rng = np.random.default_rng(n)
         y = rng.integers(100, size=n)
-        yield Set(f"grid of 100, {n} rows", "generated", np.stack([y % 10, y // 10], 1) * 4.0 + rng.normal(size=(n, 2)), y)
+        yield Set(
+            f"grid of 100, {n} rows", "generated", np.stack([y % 10, y // 10], 1) * 4.0 + rng.normal(size=(n, 2)), y
+        )
     rng = np.random.default_rng(5)
     y = rng.integers(4, size=1000)
     onehot = np.eye(6)[rng.integers(6, size=1000)]

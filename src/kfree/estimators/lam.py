@@ -255,7 +255,9 @@ def lam_path(
         problem = Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
         looked = find_path(problem, int(max_clusters), Budget())
     ks = looked.n_clusters
-    price = np.array([Window(int(K), *ends).middle if ends[0] == ends[0] else np.nan for K, ends in zip(ks, looked.window)])
+    price = np.array(
+        [Window(int(K), *ends).middle if ends[0] == ends[0] else np.nan for K, ends in zip(ks, looked.window)]
+    )
 
     def fit(n_clusters: int) -> DPMeans:
         model = DPMeans(

@@ -61,7 +61,9 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
     evidence = Evidence(_views(path, budget))
     scale = table.rows.scale[pilot.origin] if table.rows.scale.size and evidence.seen_as_is(path) else np.empty(0)
     null = pooled([without_groups(view.pilot, scale, budget) for view in evidence.views])
-    best, clear = _stands_out(evidence.scores, null) if null is not None else (_widest(path) if budget.spent else 1, 0.0)
+    best, clear = (
+        _stands_out(evidence.scores, null) if null is not None else (_widest(path) if budget.spent else 1, 0.0)
+    )
     groups = _groups(path, {1: 1}, budget)
     least = 2
     while best > 1 and null is not None:
