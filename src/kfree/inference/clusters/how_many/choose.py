@@ -1,5 +1,5 @@
-"""``lam="auto"``: the number of clusters for which rows belong to their cluster most clearly, beyond what tables without
-groups show; one cluster if nothing stands out. The price is one for which about that number is best.
+"""``lam="auto"``: the number of clusters for which rows belong to their cluster most clearly, compared with tables
+without groups; one cluster if nothing stands out. The price is one for which about that number is best.
 """
 
 from collections.abc import Iterable

@@ -80,16 +80,11 @@ def without_groups(pilot: Pilot, scale: Array, budget: Budget) -> Null | None:
     ks = np.array(sorted(set.intersection(*(set(one) for radii in (True, False) for one in by_kind[n, radii]))))
     if not at.size or not ks.size:
         return None
-    of = {
-        kind: np.array([[one[K] for K in (at if kind[0] == few else ks)] for one in found])
-        for kind, found in by_kind.items()
-    }
-    sd = np.sqrt(np.mean([of[few, radii].var(axis=0, ddof=1) for radii in (True, False)], axis=0))
+    spread = [np.var([[one[K] for K in at] for one in by_kind[few, radii]], axis=0, ddof=1) for radii in (True, False)]
+    sd = np.sqrt(np.mean(spread, axis=0))
     sd = np.interp(np.log(ks), np.log(at), np.maximum(sd, np.median(sd)))
-    if few == n:
-        of = {kind: table[:, np.isin(at, ks)] for kind, table in of.items()}
-    mean = np.max([of[n, radii].mean(axis=0) for radii in (True, False)], axis=0)  # the clearer of both kinds
-    return Null(ks, mean, np.maximum(sd, 1e-12))
+    mean = [np.mean([[one[K] for K in ks] for one in by_kind[n, radii]], axis=0) for radii in (True, False)]
+    return Null(ks, np.max(mean, axis=0), np.maximum(sd, 1e-12))  # the clearer of both kinds
 
 
 def _made_up(pilot: Pilot, surrogates: Surrogates, kind: tuple[int, bool], normalised: bool, seed: int) -> Pilot:

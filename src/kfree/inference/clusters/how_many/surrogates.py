@@ -78,7 +78,7 @@ class UnimodalColumn:
 
 
 def _mode(share: Array, width: Array, n: int) -> tuple[int, int]:
-    """First and last value (exclusive) of the cell for which a density that rises to it and falls after it is likeliest.
+    """First and last value (exclusive) of the cell for which a density that rises to it and then falls is likeliest.
 
     Cells hold about sqrt(n) rows; a value with as many is a cell of its own.
     """
