@@ -30,9 +30,8 @@ def explain(ask: Ask, found: Found, choice: Choice | None) -> str:
     elif ask.n_clusters is not None:
         parts = [f"{_clusters(found.n_clusters)}, as asked for.", _price(found)]
     elif ask.radius is not None:
-        parts = [
-            f"{_clusters(found.n_clusters)}: a row farther than radius = {found.radius:.4g} from every centre opens one."
-        ]
+        how = f"a row farther than radius = {found.radius:.4g} from every centre opens one"
+        parts = [f"{_clusters(found.n_clusters)}: {how}."]
     else:
         parts = [f"{_clusters(found.n_clusters)} at a price of lam = {found.lam:.4g} each.", _price(found)]
     return " ".join(part for part in (*parts, _sizes(found)) if part)
@@ -46,8 +45,8 @@ def _chosen(found: Found, choice: Choice) -> list[str]:
     if choice.best == 1:
         near = f" The nearest to it are {_or(others[:3])} clusters." if others else ""
         return [
-            f"One cluster: no number of clusters is {HOW_MANY.clear:g} standard deviations ahead of tables without groups "
-            f"(the best is {choice.clearness:.1f})." + near
+            f"One cluster: no number of clusters is {HOW_MANY.clear:g} standard deviations ahead of tables without "
+            f"groups (the best is {choice.clearness:.1f})." + near
         ]
     first = (
         f"{_clusters(found.n_clusters)}: rows belong to their cluster more clearly than in tables without groups "
