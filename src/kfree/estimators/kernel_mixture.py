@@ -79,9 +79,11 @@ class KernelDPMixture(MixtureEstimator):
         Candidates to make, at most. "auto": as many as there are for "clusters"; else 200, and for "prior" at least
         ``truncation_level(concentration, 1e-6)``.
     bandwidth : {"local", "median"}, float or list of float, default="local"
-        s of the kernel :math:`e^{-|x - y|^2 / 2 s^2}`, in the units of X; components closer than s can hardly be told
-        apart. "local": half the median squared distance from the 20th neighbour is :math:`s^2`; "median": that between
-        rows. Several: the mean of their kernels. One for all columns: scale columns that have different units.
+        s of the kernel :math:`e^{-|x - y|^2 / 2 s^2}`; components closer than s can hardly be told apart. "local": half
+        the median squared distance from the 20th neighbour is :math:`s^2`; "median": that between rows. With both, the
+        columns of Gaussian rows are in units of their standard deviations (except for ``covariance="spherical"``, whose
+        columns have one unit), so that their units do not matter. A number is in the units of X and holds for all
+        columns as they are; several: the mean of their kernels.
     ridge : float or "auto", default=1e-6
         :math:`\epsilon`, in units of the mean squared length of the candidates' kernel means. Larger draws weights
         towards each other. "auto" takes the one of 1e-8, ..., 1e-2 whose weights match held-out rows best.
@@ -116,8 +118,9 @@ class KernelDPMixture(MixtureEstimator):
         Which candidates they are.
     n_candidates_ : int
         T.
-    bandwidth_ : float or array
-        s, or several, in the units of X. Not for "multinomial".
+    bandwidth_ : array (D,), float or array
+        s in the units of X: that of each column where the columns of Gaussian rows are in units of their deviations;
+        else one for all, or several. Not for "multinomial".
     ridge_ : float
         :math:`\epsilon` that was used.
     gap_ : float
@@ -352,9 +355,8 @@ class KernelDPMixture(MixtureEstimator):
         self._publish_model(model.mixture, labels)
         self._kernel_model = model
         self.support_, self.n_candidates_ = found.support, found.n_candidates
-        widths = model.bandwidth()
         if model.frame.family.has_width:
-            self.bandwidth_ = float(widths[0]) if widths.size == 1 else widths
+            self.bandwidth_ = model.bandwidth()
         self.ridge_, self.gap_, self.mmd2_ = found.weights.ridge, found.weights.gap, distance
         self.objective_trace_, self.objective_ = np.array(found.trace), found.trace[-1]
         self.n_iter_, self.converged_ = len(found.trace), found.converged

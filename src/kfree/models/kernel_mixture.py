@@ -93,7 +93,7 @@ class KernelProblem(NamedTuple):
         n = weight if weight.size else np.ones(X.shape[0])
         if (n == 0).any():
             X, n = X[n > 0], n[n > 0]
-        inside, units, variance = _inside(X, n, family)
+        inside, units, variance = _inside(X, n, family, by_column=by_column(family, bandwidth))
         table = Problem.of(inside, n if weight.size else None, family.divergence, "none", 0.0, None).table
         pilot = draw_pilot(table)
         own = inside[pilot.origin]
@@ -259,9 +259,12 @@ class KernelModel(NamedTuple):
         mixture = MixtureModel(frame.family, found.params, np.log(found.p), found.p, frame.units, length=frame.length)
         return cls(mixture, frame, kept, rule)
 
-    def bandwidth(self) -> Array:
-        """Bandwidths in the users' units."""
-        return np.sqrt(self.frame.kernel.widths) * float(self.frame.units.scale[0])
+    def bandwidth(self) -> Array | float:
+        """In the users' units: that of every column, or those of all columns together."""
+        root, scale = np.sqrt(self.frame.kernel.widths), self.frame.units.scale
+        if by_column(self.frame.family, self.rule):
+            return np.asarray(root[0] * scale)
+        return float(root[0] * scale[0]) if root.size == 1 else np.asarray(root * scale[0])
 
     def mmd2(self, rows: SeenRows, rng: np.random.Generator, *, unbiased: bool = False) -> float:
         """Squared distance of the kernel means of rows and mixture; by random features if rows are many."""
@@ -292,20 +295,22 @@ class KernelModel(NamedTuple):
     def test(self, X: Any, count: int, most: int, rng: np.random.Generator) -> Comparison:
         """Whether rows come from the distribution that the rows of the fit came from."""
         first, second = (_some(rows, most, rng) for rows in (self.kept, self.frame.seen(X)))
-        both = stack(first, second)
-        return permutation_test(self.frame.family, self._kernel_of(both), both, first.shape[0], count, rng)
+        both, kernel = self._seen_alike(stack(first, second))
+        return permutation_test(self.frame.family, kernel, both, first.shape[0], count, rng)
 
-    def _kernel_of(self, both: Any) -> Kernel:
-        """The kernel with a bandwidth chosen from both tables: one chosen from the rows of the fit would know them from
-        the others."""
+    def _seen_alike(self, both: Any) -> tuple[Any, Kernel]:
+        """Rows in units of columns that are chosen from both tables, and a kernel with such a bandwidth: those chosen
+        from the rows of the fit would know them from the others."""
         family, n = self.frame.family, both.shape[0]
         if not family.has_width or not isinstance(self.rule, str):
-            return self.frame.kernel
+            return both, self.frame.kernel
         ticket = hash_rows(both)  # of the content: the order of rows must not matter, either
         order = np.argsort(ticket, kind="stable")
+        if by_column(family, self.rule):
+            both = both / _deviations(both[order])
         sample = Sample(both[order], both[order], np.ones(n), ticket[order])
         width = squared_bandwidth(family, sample, self.rule)
-        return self.frame.kernel._replace(widths=np.array([width if width > 0 else 1.0]))
+        return both, self.frame.kernel._replace(widths=np.array([width if width > 0 else 1.0]))
 
 
 def enough_features(wish: KernelWish, count: int) -> int:
@@ -377,17 +382,35 @@ def _check_not_empty(X: Any) -> None:
         )
 
 
-def _inside(X: Any, n: Array, family: PointFamily) -> tuple[Any, Units, Array]:
+def by_column(family: PointFamily, bandwidth: Any) -> bool:
+    """Whether every column has a unit of its own; numbers are in the units of X, the same for all columns."""
+    return family.column_units and isinstance(bandwidth, str)
+
+
+def _inside(X: Any, n: Array, family: PointFamily, *, by_column: bool) -> tuple[Any, Units, Array]:
     """Rows in units of their own, these units, and variances of columns."""
-    if family.continuous:
-        found = standardise(X, n, by_column=False)
-        if not found.spread > 0:
-            return found.rows, found.units, found.variance
-        # samples are drawn by the content of rows: the last digits of the mean must not be a part of it
-        step = found.units.scale * 2.0**-10
-        units = Units(np.rint(found.units.shift / step) * step, found.units.scale)
-        return units.rows(X), units, found.variance
-    return _floats(X), Units.of_counts(X.shape[1]), np.ones(X.shape[1])
+    if not family.continuous:
+        return _floats(X), Units.of_counts(X.shape[1]), np.ones(X.shape[1])
+    found = standardise(X, n, by_column=by_column)
+    if not found.spread > 0:
+        return found.rows, found.units, found.variance
+    # samples are drawn by the content of rows: the last digits of means and deviations must not be a part of it
+    scale = found.units.scale
+    if by_column:  # from the nearest power of two to the deviation itself, but for its last digits
+        deviation = np.sqrt(found.variance)
+        near = (deviation > 0.5) & (deviation < 2.0)
+        scale = scale * np.where(near, np.rint(deviation / EMBEDDING.scale_step) * EMBEDDING.scale_step, 1.0)
+    step = scale * EMBEDDING.shift_step
+    units = Units(np.rint(found.units.shift / step) * step, scale)
+    return units.rows(X), units, found.variance * (found.units.scale / scale) ** 2
+
+
+def _deviations(rows: Array) -> Array:
+    """Of columns: the median deviation from the median, which single rows far away do not change, or, where most rows
+    are equal, the standard deviation; 1 where all are."""
+    middle = np.median(np.abs(rows - np.median(rows, axis=0)), axis=0)
+    varies = rows.max(axis=0) > rows.min(axis=0)
+    return np.where(middle > 0, middle, np.where(varies, rows.std(axis=0), 1.0))
 
 
 def _spread(sample: Sample, family: PointFamily, variance: Array) -> tuple[Spread, bool]:

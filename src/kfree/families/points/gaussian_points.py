@@ -209,6 +209,8 @@ class GaussianPoints(PointFamily):
 class FullPoints(GaussianPoints):
     """Any covariance."""
 
+    column_units = True
+
     def widened(self, params: Gaussians, width: float) -> Whitened:
         """Whitened distances."""
         root, log_det = _roots(params.covariance, width)
@@ -331,6 +333,8 @@ class _Independent(GaussianPoints):
 
 class DiagonalPoints(_Independent):
     """A variance for each column."""
+
+    column_units = True
 
     def shaped(self, covariance: Array) -> Array:
         """Their diagonals."""

@@ -45,6 +45,8 @@ class PointFamily(Components):
     divergence: ClassVar[str]
     #: Whether its kernel has a bandwidth.
     has_width: ClassVar[bool] = True
+    #: Whether every column may have a unit of its own.
+    column_units: ClassVar[bool] = False
     #: Whether components can be moved by gradients.
     movable: ClassVar[bool] = False
 

@@ -25,6 +25,13 @@ class EmbeddingNumbers(NamedTuple):
     #: Candidates with less weight are none. Set: spec/embedding.md, section 10.
     support: float = 1e-8
 
+    # units of columns: samples are drawn by the content of rows, of which the last digits of sums must be no part
+
+    #: Steps of the means that are subtracted, in units of deviations. Set: rounding of float64.
+    shift_step: float = 2.0**-10
+    #: Steps of the deviations that are units of columns, as shares of a power of two. Set: rounding of float64.
+    scale_step: float = 2.0**-20
+
     # the kernel
 
     #: Neighbour whose distance is the bandwidth, "local". Set: spec/embedding.md, section 8.
