@@ -336,7 +336,7 @@ def test_features_stand_for_the_kernel():
 def test_long_tables_are_read_by_features(monkeypatch):
     X = blobs(200)
     number = EMBEDDING._replace(evaluations=1000.0)
-    for module in ("kfree.models.kernel_mixture",):
+    for module in ("kfree.models.kernel_problem", "kfree.models.kernel_mixture"):
         monkeypatch.setattr(f"{module}.EMBEDDING", number)
     model = KernelDPMixture(random_state=0).fit(X)
     assert 0 <= model.mmd2_ < 0.02

@@ -11,24 +11,15 @@ from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._sklearn import check_table
 from kfree.families import Array
-from kfree.families.points import POINTS, PointFamily
+from kfree.families.points import POINTS, MovableFamily, PointFamily
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.inference.loop import Budget, Info, attempt
 from kfree.models.checks import check_choice, check_flag, check_number, check_verbose
-from kfree.models.kernel_mixture import (
-    SOURCES,
-    FoundWeights,
-    KernelModel,
-    KernelProblem,
-    KernelWish,
-    Looked,
-    Stream,
-    check_bandwidth,
-    find,
-    keep,
-)
+from kfree.models.kernel_bandwidth import check_bandwidth
+from kfree.models.kernel_mixture import FoundWeights, KernelModel, find, keep
+from kfree.models.kernel_problem import SOURCES, KernelProblem, KernelWish, Looked
+from kfree.models.kernel_stream import Stream
 from kfree.rows import set_span_threads
-from kfree.structures import KINDS, enough_pieces
 
 
 class MMDTest(NamedTuple):
@@ -325,10 +316,13 @@ class KernelDPMixture(MixtureEstimator):
             raise ValueError(
                 f"concentration must be at most {EMBEDDING.most_concentration:g}, got {self.concentration!r}."
             )
-        if check_flag("refine", self.refine) and not family.movable:
-            raise ValueError(
-                f"refine=True moves Gaussian components; family={self.family!r} has none. Set it to False."
-            )
+        moved = None
+        if check_flag("refine", self.refine):
+            if not isinstance(family, MovableFamily):
+                raise ValueError(
+                    f"refine=True moves Gaussian components; family={self.family!r} has none. Set it to False."
+                )
+            moved = family
         if self.max_time is not None:
             check_number("max_time", self.max_time, least=0.0)
         wish = KernelWish(
@@ -336,7 +330,7 @@ class KernelDPMixture(MixtureEstimator):
             _number_or_auto("n_candidates", self.n_candidates, least=1, integer=True),
             _number_or_auto("ridge", self.ridge, least=0.0),
             self._check_features(),
-            bool(self.refine),
+            moved,
             float(self.concentration),
         )
         return wish, family
@@ -390,7 +384,7 @@ class KernelDPMixture(MixtureEstimator):
 
 def _find(looked: Looked, params: Any, wish: KernelWish, floor: Array, budget: Budget) -> FoundWeights:
     """Weights, and, if the user interrupts, weights at least."""
-    quick = partial(find, looked, params, wish._replace(refine=False), floor, budget)
+    quick = partial(find, looked, params, wish._replace(moved=None), floor, budget)
     return attempt(partial(find, looked, params, wish, floor, budget), quick, budget)
 
 
@@ -403,51 +397,3 @@ def _number_or_auto(name: str, value: Any, **limits: Any) -> Any:
     if not np.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value!r}. Or pass {name}='auto'.")
     return int(value) if limits.get("integer") else float(value)
-
-
-def truncation_level(concentration, delta, kind="mean", *, chance=0.05, bound=1.0) -> int:
-    r"""How many components of a Dirichlet process leave little behind.
-
-    After T pieces of the stick :math:`\tau_T = e^{-G / \alpha}`, :math:`G \sim Gamma(T, 1)`, is left, and the kernel
-    mean of what is cut off has a squared norm of at most ``bound`` :math:`\tau_T^2`. Theorem 2 of [1]_ has
-    :math:`e^{-T / \alpha}` in place of it, which is its typical size, not a bound.
-
-    Parameters
-    ----------
-    concentration : float
-        :math:`\alpha`. Larger needs more components.
-    delta : float
-        What the squared norm may be.
-    kind : {"mean", "probability", "typical"}, default="mean"
-        What is at most delta: the mean of the bound, the bound except with probability ``chance``, or its typical size
-        (geometric mean), as in [1]_.
-    chance : float, default=0.05
-        For "probability".
-    bound : float, default=1.0
-        Largest value of the kernel; twice that if the weights of the T components are made to sum to one.
-
-    Returns
-    -------
-    int
-
-    References
-    ----------
-    .. [1] Muandet (2012), Hilbert space embedding for Dirichlet process mixtures.
-
-    Examples
-    --------
-    >>> from kfree import truncation_level
-    >>> truncation_level(1.0, 1e-6), truncation_level(1.0, 1e-6, "probability"), truncation_level(1.0, 1e-6, "typical")
-    (13, 12, 7)
-    """
-    for name, value in (("concentration", concentration), ("delta", delta), ("bound", bound)):
-        check_number(name, value, above=0.0)
-        if not np.isfinite(value):
-            raise ValueError(f"{name} must be finite, got {value!r}.")
-    check_choice("kind", kind, KINDS)
-    check_number("chance", chance, above=0.0)
-    if not chance < 1:
-        raise ValueError(f"chance must be below 1, got {chance!r}.")
-    if not concentration <= EMBEDDING.most_concentration:
-        raise ValueError(f"concentration must be at most {EMBEDDING.most_concentration:g}, got {concentration!r}.")
-    return enough_pieces(float(concentration), float(bound) / float(delta), kind, float(chance))

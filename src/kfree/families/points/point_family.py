@@ -47,8 +47,6 @@ class PointFamily(Components):
     has_width: ClassVar[bool] = True
     #: Whether every column may have a unit of its own.
     column_units: ClassVar[bool] = False
-    #: Whether components can be moved by gradients.
-    movable: ClassVar[bool] = False
 
     def seen(self, X: Any) -> Any:
         """Rows as the kernel sees them; sparse if X is."""
@@ -115,18 +113,21 @@ class PointFamily(Components):
     def component_features(self, kernel: Kernel, frequencies: Array, params: Any) -> Array:
         """Expected random features of components, (K, F)."""
 
+
+class MovableFamily(PointFamily):
+    """A family whose components can be moved by gradients."""
+
+    @abstractmethod
     def inner_slopes(self, kernel: Kernel, params: Any, p: Array) -> Slopes:
-        """Derivatives of 1/2 p'Sp, if components can be moved."""
-        raise NotImplementedError
+        """Derivatives of 1/2 p'Sp."""
 
+    @abstractmethod
     def row_slopes(self, kernel: Kernel, params: Any, p: Array, X: Any, share: Array) -> Slopes:
-        """Derivatives of p'R for rows with these shares of all, if components can be moved."""
-        raise NotImplementedError
+        """Derivatives of p'R for rows with these shares of all."""
 
+    @abstractmethod
     def feature_slopes(self, frequencies: Array, params: Any, p: Array, excess: Array) -> Slopes:
-        """Derivatives of 1/2 |z|^2 for an excess z of the features of components over those of rows, if components can
-        be moved."""
-        raise NotImplementedError
+        """Derivatives of 1/2 |z|^2 for an excess z of the features of components over those of rows."""
 
 
 def log_mean_exp(logs: list[Array], log_unit: float) -> Array:
