@@ -280,7 +280,8 @@ class KernelDPMixture(MixtureEstimator):
         Compared are X and up to 2000 training rows that the model has kept, not X and the fitted density: that is never
         quite right, and with enough rows would be rejected for that alone. If nothing has changed, a p-value is below
         any level with no more than that probability: rows of both tables are dealt at random, and the bandwidth, unless
-        it is given, is chosen from both. If the fit had weights that are not whole numbers, training rows are drawn by
+        it is given, is chosen from both, as are the units of columns (median deviations from the median, which a few
+        rows far away do not change). If the fit had weights that are not whole numbers, training rows are drawn by
         weight, and this holds about.
 
         Parameters

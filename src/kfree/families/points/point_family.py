@@ -140,9 +140,12 @@ def log_mean_exp(logs: list[Array], log_unit: float) -> Array:
 
 def waves(phase: Array) -> Array:
     """Cosines, then sines, of phases (n, M), over the root of M; single precision is below the noise of features."""
-    turns = phase * (0.5 / np.pi)
-    # of rows that are very far the phase is noise, and any will do
-    turns = np.clip(turns - np.rint(turns), -0.5, 0.5)
-    angle = (turns * (2 * np.pi)).astype(np.float32)
-    scale = np.float32(1 / np.sqrt(phase.shape[1]))
-    return np.concatenate([np.cos(angle) * scale, np.sin(angle) * scale], axis=1)
+    n, M = phase.shape
+    turns, angle, out = phase * (0.5 / np.pi), np.empty((n, M), np.float32), np.empty((n, 2 * M), np.float32)
+    # whole turns go in double precision; of rows that are very far the phase is noise, and any will do
+    np.subtract(turns, np.rint(turns), out=angle, casting="same_kind")
+    angle *= np.float32(2 * np.pi)
+    np.cos(angle, out=out[:, :M])
+    np.sin(angle, out=out[:, M:])
+    out *= np.float32(1 / np.sqrt(M))
+    return out

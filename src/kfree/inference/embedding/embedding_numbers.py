@@ -83,8 +83,9 @@ class EmbeddingNumbers(NamedTuple):
     features_each: int = 4
     #: Random features at least. Set: by hand.
     least_features: int = 2000
-    #: (speed) Entries of a temporary over rows. Set: by hand, the cache.
-    entries: int = 1_000_000
+    #: (speed) Entries of a temporary over rows. Set: by hand, a million rows by features: four times as many leave the
+    #: cache, and memory is asked for anew for each block.
+    entries: int = 250_000
 
     # moving
 
