@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from kfree import VariationalDPMixture
@@ -15,6 +16,7 @@ from kfree.families.conjugate.discrete import Betas, Dirichlet
 from kfree.families.conjugate.full import _record
 from kfree.inference.variational.posterior import measure
 from kfree.inference.variational.prior_learning import Learner
+from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.rows import Tied
 from kfree.rows.recording import recording_error
 from support.small_mixtures import GAUSSIANS, draw, free_energy, mixture_of, problem
@@ -281,3 +283,21 @@ def test_the_tail_is_a_component_of_the_model_that_no_row_is_labelled_by():
     assert model.predict_proba(X[:5], tail=True).shape == (5, model.n_components_ + 1)
     assert take(inside.params, slice(inside.size)).mean.shape == model.means_.shape
     assert join([inside.params, inside.params]).mean.shape[0] == 2 * inside.weights.size
+
+
+def test_growth_on_many_single_rows_takes_weights_for_copies_and_never_rises():
+    rng = np.random.default_rng(5)
+    angle = rng.uniform(0, 2 * np.pi, 2500)  # a ring: several components, which overlap
+    X = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.1 * rng.normal(size=(2500, 2))
+    n = rng.integers(8, 13, 2500)
+    assert n.sum() >= VARIATIONAL.auto_rows > X.shape[0]
+    model = VariationalDPMixture(accelerate=None, max_components=5)
+    one = clone(model).fit(X, sample_weight=n)
+    two = clone(model).fit(np.repeat(X, n, axis=0))
+    assert one.n_components_ == two.n_components_ > 3
+    assert_allclose(one.free_energy_, two.free_energy_, rtol=1e-6)
+    assert_array_equal(np.repeat(one.labels_, n), two.labels_)
+    for found in (one, two):
+        trace = np.array(found.free_energy_trace_)
+        assert found.converged_
+        assert (np.diff(trace) <= 1e-9 * np.abs(trace[1:])).all()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import scipy.sparse as sp
 
 from kfree.inference.loop import Budget, attempt, repeat
@@ -11,6 +12,7 @@ from kfree.inference.variational.nodes import ExpansionRule, TreeNodes
 from kfree.inference.variational.partition import Partition, SingleRows
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.mixture import MixtureProblem, PriorStart
+from kfree.rows import Tied
 from kfree.rows.tree import Slices, Tree
 
 ACCELERATE = ("auto", "tree", "kdtree")
@@ -38,7 +40,10 @@ class Acceleration(NamedTuple):
             slices = kd_slices(rows.mean)
         # continuous rows were copied into units of their own: nobody else needs them
         tree = Tree(rows, family.second_moments, max_nodes=self.max_nodes, slices=slices, inplace=family.continuous)
-        rule = ExpansionRule(self.expand, self.final == "refine")
+        # where the prior is learned growth on many rows is quick
+        quick = problem.starts[0].learner is not None and _size(rows) >= VARIATIONAL.auto_rows
+        most = VARIATIONAL.most_nodes if quick else np.inf
+        rule = ExpansionRule(self.expand, self.final == "refine", most=most)
 
         def nodes() -> Partition:
             return TreeNodes(tree, rule)
@@ -51,9 +56,8 @@ class Acceleration(NamedTuple):
         if self.accelerate != "auto":
             return self.accelerate
         rows = problem.tied
-        size = max(rows.size, rows.total)  # the same for copies and integer weights
         least = max(VARIATIONAL.auto_rows, VARIATIONAL.auto_rows_per_column * rows.mean.shape[1])
-        return "tree" if size >= least and problem.setting.family.continuous else None
+        return "tree" if _size(rows) >= least and problem.setting.family.continuous else None
 
     def search(self, problem: MixtureProblem, partition: Partition, goal: GreedyGoal, budget: Budget) -> FoundMixture:
         """Grow a mixture; then exact updates of all rows, if they are wanted and have not been made."""
@@ -81,6 +85,11 @@ class Acceleration(NamedTuple):
         first, *left = starts
         best = one(first)
         return repeat(one_more, best, budget)[0] if left else best
+
+
+def _size(rows: Tied) -> float:
+    """How many rows there are: the same for copies and integer weights."""
+    return max(rows.size, rows.total)
 
 
 def check_dense(X: Any, name: str) -> None:

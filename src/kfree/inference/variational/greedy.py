@@ -67,8 +67,10 @@ class _Work(NamedTuple):
 
     @property
     def hurried(self) -> bool:
-        """Whether rows are so many that splits are made together and settle in passing."""
-        return self.learner is not None and self.partition.fixed and self.partition.rows.size >= VARIATIONAL.auto_rows
+        """Whether single rows are so many that splits are made together and settle only once growth has ended."""
+        rows = self.partition.rows
+        size = max(rows.size, rows.total)  # the same for copies
+        return self.learner is not None and self.partition.fixed and size >= VARIATIONAL.auto_rows
 
     @property
     def together(self) -> bool:
@@ -76,14 +78,9 @@ class _Work(NamedTuple):
         return not self.partition.fixed or self.hurried
 
     @property
-    def passing(self) -> float:
-        """Share of what splits have gained that an update must gain, or the next splits are made at once."""
-        return VARIATIONAL.passing if self.hurried else 0.0
-
-    @property
     def fine(self) -> float:
         """Share of a fall that counts that an update must gain, or it is the last."""
-        return VARIATIONAL.fine if self.partition.fixed else 1.0
+        return VARIATIONAL.fine if self.partition.fixed and not self.hurried else 1.0
 
 
 class _GreedyState(NamedTuple):
@@ -99,7 +96,6 @@ class _GreedyState(NamedTuple):
     setting: Setting
     failed: int = 0  # splits that have failed in a row
     lean: MeasuredMixture | None = None  # the last that no component could be removed from
-    settled: bool = True  # whether updates after the last splits went on until they gained nothing
     learned_at: int = 0  # components when the prior was last moved
     rounds: int = 0  # times that growth has ended and the prior was moved
 
@@ -164,24 +160,27 @@ def _one_component(work: _Work) -> MeasuredMixture:
 
 
 def _settle(
-    work: _Work, start: MeasuredMixture, target: float = np.inf, most: float = np.inf, passing: float = 0.0
+    work: _Work, start: MeasuredMixture, target: float = np.inf, most: float = np.inf, passing: float = np.inf
 ) -> Outcome:
-    """Update everything, at most so often, until the free energy falls no more; or will not reach the target; or falls
-    by less than a share ``passing`` of what it is below that."""
+    """Update everything, at most so often, ``passing`` times in a hurry, until the free energy falls no more; or will
+    not reach the target."""
     setting, partition, goal, budget, _ = work
     # what tied rows leave in doubt need not be known any better
     rough = VARIATIONAL.rough * partition.rough * start.tied.total
     enough = max(goal.enough(start.tied, start.energy) * work.fine, rough)
+    hurried = 0  # updates of many single rows, which may take over on the way
 
     def step(state: MeasuredMixture) -> tuple[MeasuredMixture, Info]:
+        nonlocal hurried
         mixture, order = best_mixture(setting, state.swept)
         view = mixture.view(setting)
         opened = partition.expand(view)
         after = measure(setting, partition.tied, mixture, state.names[order], view)
         scale = size_of_sums(setting, after) if after.energy > state.energy else 0.0  # only a rise asks for it
         fall = max(state.energy - after.energy, 0.0)
-        ahead = target - after.energy
-        if state is not start and (-ahead > VARIATIONAL.hopeless * fall or fall < passing * ahead):
+        hurried += work.hurried
+        hopeless = state is not start and after.energy - target > VARIATIONAL.hopeless * fall
+        if hopeless or hurried >= passing:
             fall = 0.0
         return after, Info(after.energy, scale, fall, opened, mixture.size)
 
@@ -227,12 +226,14 @@ def _learn_at_the_end(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, 
         return growth, False
     before = growth.best.energy + work.penalty
     growth = _learn(work, growth, VARIATIONAL.learn_at_end)
-    work = work._replace(setting=growth.setting)
-    growth = _update(work, growth)._replace(rounds=growth.rounds + 1)
+    work, growth = work._replace(setting=growth.setting), growth._replace(rounds=growth.rounds + 1)
+    if not work.hurried:
+        growth = _update(work, growth)
     fall = before - growth.best.energy - work.penalty
-    if not fall > VARIATIONAL.learn_worth * work.goal.enough(growth.best.tied, before):
-        return growth, False
-    return growth._replace(known={}, failed=0), growth.rounds < VARIATIONAL.learn_rounds
+    worth = fall > VARIATIONAL.learn_worth * work.goal.enough(growth.best.tied, before)
+    if worth and growth.rounds < VARIATIONAL.learn_rounds:
+        return growth._replace(known={}, failed=0), True
+    return _update(work, growth) if work.hurried else growth, False
 
 
 def _round(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, bool]:
@@ -242,9 +243,7 @@ def _round(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, bool]:
         return _learn_in_passing(work, _try_splits(work, growth, chosen)), False
     if work.budget.spent:
         return growth, True
-    if not growth.settled:
-        return _update(work, growth)._replace(settled=True, failed=0), False
-    if work.partition.sharpen():
+    if not work.hurried and work.partition.sharpen():
         return _look_closely(work, growth), False
     growth, again = _learn_at_the_end(work, growth)
     work = work._replace(setting=growth.setting)
@@ -267,12 +266,16 @@ def _candidate(work: _Work, growth: _GreedyState) -> tuple[_GreedyState, int | N
     mass = state.swept.sums.mass
     eligible = [c for c in range(mass.size) if mass[c] > VARIATIONAL.least_mass]
     room = min(goal.max_components - mass.size + 1, partition.ways)
-    stale = [c for c in eligible if _is_stale(growth.known.get(int(state.names[c])), float(mass[c]), room)]
+    known = (growth.known.get(int(state.names[c])) for c in eligible)
+    if work.hurried:  # what nodes said before rows took over does not count
+        known = (one if one is None or one.token is None else None for one in known)
+    stale = [c for c, one in zip(eligible, known) if _is_stale(one, float(mass[c]), room)]
     enough = goal.enough(partition.tied, state.energy)
-    for start in range(0, len(stale), goal.n_candidates):
+    some = max(len(stale), 1) if work.hurried else goal.n_candidates
+    for start in range(0, len(stale), some):
         if work.budget.spent:
             break
-        now = np.array(stale[start : start + goal.n_candidates])
+        now = np.array(stale[start : start + some])
         found = propose(work.setting, partition, state, now, enough, room, work.budget)
         growth = growth._replace(known=growth.known | {int(state.names[c]): split for c, split in zip(now, found)})
         if max(growth.gain(c) for c in eligible) > enough:
@@ -309,7 +312,7 @@ def _try_splits(work: _Work, growth: _GreedyState, chosen: list[int]) -> _Greedy
     names = before.names[chosen].tolist()
     start = _split(work, growth, chosen)
     # on a finer partition the state to beat can only be lower than on its own
-    outcome = _settle(work, start, before.energy, passing=work.passing)
+    outcome = _settle(work, start, before.energy, passing=VARIATIONAL.passing)
     after: MeasuredMixture = outcome.state
     growth = growth._replace(named=growth.named + int((start.names >= growth.named).sum()))
     rival, followed = (before, []) if after.tied is before.tied else _follow(work, before, after)
@@ -377,7 +380,7 @@ def _keep(work: _Work, growth: _GreedyState, start: MeasuredMixture, outcome: Ou
         growth = (
             growth if best is after else growth._replace(best=best, trace=[*growth.trace, best.energy + work.penalty])
         )
-    return growth._replace(failed=0, together=work.together, settled=not work.passing)
+    return growth._replace(failed=0, together=work.together)
 
 
 def _look_closely(work: _Work, growth: _GreedyState) -> _GreedyState:

@@ -25,6 +25,7 @@ class ExpansionRule(NamedTuple):
     kind: str = "gain"  # "gain", or "q": the paper's
     refine: bool = False  # whether growth goes on with a tenth of the tolerances once it has ended
     tolerance: float = 1.0  # share of the usual tolerances
+    most: float = np.inf  # nodes, as a share of the rows, beyond which these take over
 
     @property
     def gain(self) -> float:
@@ -78,7 +79,9 @@ class TreeNodes:
 
     def _gather(self) -> None:
         self.tied = self.tree.tied(self.nodes)
-        if self.tied.n[self.tree.left[self.nodes] == LEAF].sum() > VARIATIONAL.single_rows * self.total:
+        alone = self.tied.n[self.tree.left[self.nodes] == LEAF].sum()
+        many = self.nodes.size > self.rule.most * max(self.rows.size, self.total)  # the same for copies
+        if many or alone > VARIATIONAL.single_rows * self.total:
             self.tied, self.fixed = self.rows, True
 
     def _replace(self, some: Array) -> Array:
