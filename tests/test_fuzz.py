@@ -53,7 +53,7 @@ def test_a_case_comes_back_from_its_file_bit_for_bit():
 
 def ordinary(name="DPMeans", **changes):
     values = np.random.default_rng(0).normal(size=(12, 3))
-    return Case(name, {"lam": 5.0}, values, other=values[:2])._replace(**changes)
+    return Case(name, {"radius": 5.0}, values, other=values[:2])._replace(**changes)
 
 
 def broken_fit(monkeypatch, change):
@@ -78,7 +78,7 @@ def fail(error):
         (lambda model: setattr(model, "objective_", 1.0), "objective_ is not that of the twin"),
         (lambda model: setattr(model, "labels_", model.labels_[::-1]), "labels_ differ from predict"),
         (lambda model: setattr(model, "objective_trace_", np.array([1.0, 2.0])), "the trace rises"),
-        (lambda model: setattr(model, "lam", 3.0), "fit raises AssertionError"),
+        (lambda model: setattr(model, "radius", 3.0), "fit raises AssertionError"),
         (lambda model: np.log(np.zeros(1)), "fit raises RuntimeWarning"),
         (lambda model: np.linalg.cholesky(-np.eye(2)), "fit raises LinAlgError"),
         (lambda model: np.zeros(2) + np.zeros(3), "fit raises ValueError"),
@@ -92,7 +92,7 @@ def test_broken_laws_are_seen(monkeypatch, change, law):
 
 
 def test_refusals_are_no_faults():
-    refused = check(ordinary(params={"lam": -1.0}))
+    refused = check(ordinary(params={"radius": -1.0}))
     assert (refused.status, refused.faults) == ("refused", [])
     values = ordinary().values.copy()
     values[3, 1] = np.nan
@@ -101,7 +101,7 @@ def test_refusals_are_no_faults():
 
 def test_fits_that_return_late_are_seen(monkeypatch):
     monkeypatch.setattr(checking, "LATE", -10.0)
-    found = check(ordinary(params={"lam": 5.0, "max_time": 1}))
+    found = check(ordinary(params={"radius": 5.0, "max_time": 1}))
     assert "returns late" in {fault.law for fault in found.faults}
 
 
@@ -129,7 +129,7 @@ def test_a_case_is_shrunk_to_what_breaks_the_law(monkeypatch):
         return fit(self, X, y, sample_weight)
 
     monkeypatch.setattr(kfree.DPMeans, "fit", broken)
-    case = ordinary(params={"lam": 5.0, "tol": 0.0}, layout="F")
+    case = ordinary(params={"radius": 5.0, "tol": 0.0}, layout="F")
     case.values[7, 1] = 1234.5
     small = shrink(case, "fit raises ZeroDivisionError")
     assert small.values.shape == (1, 1)

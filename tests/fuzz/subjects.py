@@ -256,7 +256,7 @@ SUBJECTS = {
             (*_SAME, "order"),
         ),
         Subject("KernelDPMixture", 0.10, _kernel_mixture, (*_MIXTURES, "mmd2"), (*_SAME, "order"), 200, 12),
-        Subject("lam_for_k", 0.03, _lam_for_k, (), ("layout", "again", "order")),
+        Subject("radius_for_k", 0.03, _lam_for_k, (), ("layout", "again", "order")),
         Subject("lam_path", 0.02, _lam_path, (), ("layout", "again", "order"), 100),
         Subject("lam_for_n_components", 0.01, _lam_for_n_components, (), ("again",), 10, 5),
     )
