@@ -62,7 +62,7 @@ def how_many(case: Case, model: Any) -> list[Fault]:
     """What was asked for is there: so many clusters, a price inside its window, the radius."""
     if case.subject != "DPMeans":
         return []
-    wrong, number, late = [], case.params.get("n_clusters"), case.params.get("max_time", 10) < 1
+    wrong, number, late = [], case.params.get("n_clusters"), _hurried(case)
     if number is not None and not (model.n_clusters_ == number or (late and model.n_clusters_ < number)):
         wrong.append(Fault("another number of clusters", f"{model.n_clusters_} for n_clusters={number}"))
     if case.params.get("radius") is not None:
@@ -78,6 +78,11 @@ def how_many(case: Case, model: Any) -> list[Fault]:
     if chosen != (model.choice_ is not None):
         return [*wrong, Fault("choice_ is there, or not", repr(model.choice_)[:200])]
     return wrong + (_fits_together(case, model.choice_) if chosen else [])
+
+
+def _hurried(case: Case) -> bool:
+    """Whether there was little time."""
+    return case.params.get("max_time") is not None and case.params["max_time"] < 1
 
 
 def _fits_together(case: Case, choice: Any) -> list[Fault]:
