@@ -15,8 +15,8 @@ from kfree.inference.shared.groups import Groups, Lams, make_groups
 from kfree.inference.shared.hdp_pass import SharedFit
 from kfree.models.checks import check_choice, check_number
 from kfree.models.clusters import Problem
-from kfree.models.how_many import choice_message
 from kfree.models.group_names import GroupIndex, check_groups
+from kfree.models.how_many import choice_message
 from kfree.models.shared import Locals, SharedAim, SharedModel
 from kfree.rows import set_span_threads
 

@@ -35,8 +35,8 @@ def lam_for_k(
 ) -> float:
     """A price for which k clusters are best: ``DPMeans(lam=lam_for_k(X, k))`` finds them.
 
-    Where no price has k clusters, as on even ground the step from k - 1 to k + 1 may be the cheaper one, it is the price
-    of the nearest number that is best for some; ``DPMeans(n_clusters=k)`` finds exactly k all the same.
+    Where k clusters are best for no price (two steps at once may save more for each than one) it is the price of the
+    nearest number that is for some; ``DPMeans(n_clusters=k)`` finds exactly k all the same.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def lam_path(
         problem = Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
         looked = find_path(problem, int(max_clusters), Budget())
     ks = looked.n_clusters
-    price = np.array([Window(int(K), *ends).middle if ends[0] == ends[0] else np.nan for K, ends in zip(ks, looked.window)])
+    price = [Window(int(K), *ends).middle if np.isfinite(ends[0]) else np.nan for K, ends in zip(ks, looked.window)]
 
     def fit(n_clusters: int) -> DPMeans:
         model = DPMeans(
@@ -271,7 +271,7 @@ def lam_path(
         ks,
         looked.window,
         looked.inertia,
-        looked.inertia + price * ks,
+        looked.inertia + np.array(price) * ks,
         looked.score,
         looked.score_without_groups,
         looked.spread_without_groups,

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.families import Array
-
 from kfree.inference.clusters.fit import Fitted
-from kfree.inference.clusters.how_many.clearness import clearness
 from kfree.inference.clusters.how_many.choose import Choice, choose_lam
+from kfree.inference.clusters.how_many.clearness import clearness
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.price_path import PricePath, Window, with_new_centres
 from kfree.inference.clusters.how_many.subsample import draw_pilot
@@ -161,17 +160,18 @@ def find_path(problem: Problem, most: int, budget: Budget) -> Looked:
     path.look(range(1, max(most, 2 * choice.best) + 1))
     ks = [K for K in path.ks if max(most, 2 * choice.best) >= K]
     windows, pilot = path.windows(ks), path.pilot
-    null = choice.n_clusters[np.isfinite(choice.score_without_groups)]
-    between = [
-        np.interp(np.log(ks), np.log(null), curve[np.isfinite(choice.score_without_groups)])
-        for curve in (choice.score_without_groups, choice.spread_without_groups)
-    ]
+    known = np.isfinite(choice.score_without_groups)
+
+    def at_all(curve: Array) -> Array:
+        return np.interp(np.log(ks), np.log(choice.n_clusters[known]), curve[known])
+
     return Looked(
         np.array(ks),
         np.array([windows[K][1:] if K in windows else (np.nan, np.nan) for K in ks]),
         np.array([path.cost(K) for K in ks]),
         np.array([clearness(pilot, path[K]) if K > 1 else 0.0 for K in ks]),
-        *between,
+        at_all(choice.score_without_groups),
+        at_all(choice.spread_without_groups),
         choice,
     )
 
@@ -195,7 +195,7 @@ def choice_message(choice: Choice | None, alternative: Callable[[int, float], st
     if not choice.complete:
         found = f"{choice.best} clusters are" if choice.best > 1 else "one cluster is"
         return (
-            f"Time was up while the number of clusters was chosen: {found} the best of what had been looked at by then. "
+            f"Time was up while the number of clusters was chosen: {found} the best of what had been looked at. "
             "Raise max_time, or pass n_clusters."
         )
     few = sorted(choice.suggestions[: HOW_MANY.shown])

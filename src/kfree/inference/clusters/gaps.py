@@ -15,8 +15,8 @@ from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.cuts import SplitRule, distinct_rows, halve
 from kfree.inference.clusters.exact import own_cost
-from kfree.inference.clusters.how_many.modes import find_groups
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
+from kfree.inference.clusters.how_many.modes import find_groups
 from kfree.inference.clusters.how_many.subsample import Pilot, make_pilot
 from kfree.inference.clusters.moves import Tried, fingerprints, relabelled
 from kfree.inference.clusters.table import Memory, Table

@@ -1,17 +1,18 @@
-"""``lam="auto"``: the number of clusters for which rows belong to their cluster most clearly, beyond what tables without
-groups show; one cluster if nothing stands out. The price is one for which about that number is best.
+"""``lam="auto"``: the number of clusters for which rows belong to their cluster most clearly, compared with tables
+without groups; one cluster if nothing stands out. The price is one for which about that number is best.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.how_many.clearness import Null, clearness, without_groups
+from kfree.inference.clusters.how_many.clearness import Null, clearness, pooled, without_groups
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.modes import count_groups
 from kfree.inference.clusters.how_many.price_path import PricePath, Window
-from kfree.inference.clusters.how_many.subsample import Pilot, draw_pilot
+from kfree.inference.clusters.how_many.subsample import draw_pilot
 from kfree.inference.clusters.how_many.wide import on_axes
 from kfree.inference.clusters.table import Table
 from kfree.inference.loop import Budget
@@ -57,27 +58,54 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
     """The price, from at most 10 000 rows."""
     pilot = draw_pilot(table)
     path = PricePath(pilot, budget).trace()
-    scale = table.rows.scale[pilot.origin] if table.rows.scale.size else np.empty(0)
-    if table.rows.p > HOW_MANY.wide:
-        seen = on_axes(pilot, budget)
-        view = PricePath(seen, budget).trace() if seen is not None else path
-        scale = np.empty(0)
-    else:
-        view = path
-    scores = {K: clearness(view.pilot, view[K]) for K in view.ks if K > 1}
-    null = without_groups(view.pilot, scale, budget) if len(scores) else None
-    best, clear = _stands_out(scores, null) if null is not None else (_widest(path) if budget.spent else 1, 0.0)
-    if best > 1 and null is not None:
-        _fill(view, scores, null)
-        gain = _gains(scores, null)
-        best = max(sorted(gain), key=lambda K: gain[K])
-    groups = _most_groups(path, budget)
+    evidence = Evidence(_views(path, budget))
+    scale = table.rows.scale[pilot.origin] if table.rows.scale.size and evidence.seen_as_is(path) else np.empty(0)
+    null = pooled([without_groups(view.pilot, scale, budget) for view in evidence.views])
+    best, clear = (
+        _stands_out(evidence.scores, null) if null is not None else (_widest(path) if budget.spent else 1, 0.0)
+    )
+    groups = _groups(path, {1: 1}, budget)
+    least = 2
+    while best > 1 and null is not None:
+        best = _best(evidence, null, least)
+        groups = _groups(path, groups, budget)
+        coarse = max(count for K, count in groups.items() if HOW_MANY.coarse * best >= K)
+        if coarse <= best or coarse <= least:
+            break
+        least = coarse  # groups with a gap between them are not one cluster
     if best > 1:
         path.look(k for k in (best - 1, best, best + 1) if k > 1)
-    if view is path:
-        scores |= {K: clearness(pilot, path[K]) for K in path.ks if K > 1 and K not in scores and path.most >= K}
-    choice = _record(path, scores, null, (best, clear), groups, budget)
+        evidence.look(K for K in path.ks if path.most >= K and (evidence.seen_as_is(path) or abs(K - best) <= 1))
+    choice = _record(path, evidence.scores, null, (best, clear), max(groups.values()), budget)
     return AutoLam(_price(table, path, choice), path, choice)
+
+
+def _views(path: PricePath, budget: Budget) -> list[PricePath]:
+    """Where rows are looked at: as they are, or, if they are wide, each half on the axes of the other."""
+    if path.pilot.table.rows.p <= HOW_MANY.wide:
+        return [path]
+    seen = [view for half in (False, True) if (view := on_axes(path.pilot, half, budget)) is not None]
+    return [PricePath(view, budget).trace() for view in seen] or [path]
+
+
+class Evidence:
+    """How clearly rows belong to their clusters, for some numbers of clusters: the mean over all views."""
+
+    def __init__(self, views: list[PricePath]):
+        self.views, self.scores = views, dict[int, float]()
+        self.look(K for K in views[0].ks if all(K in view.ks for view in views))
+
+    def seen_as_is(self, path: PricePath) -> bool:
+        """Whether rows are looked at as they are."""
+        return self.views[0] is path
+
+    def look(self, ks: Iterable[int]) -> None:
+        """Score further numbers."""
+        for K in sorted(k for k in ks if k > 1 and k not in self.scores):
+            for view in self.views:
+                view.look([K])
+            if all(K in view.ks for view in self.views):
+                self.scores[K] = float(np.mean([clearness(view.pilot, view[K]) for view in self.views]))
 
 
 def _widest(path: PricePath) -> int:
@@ -106,24 +134,28 @@ def _gains(scores: dict[int, float], null: Null) -> dict[int, float]:
     return dict(zip(ks.tolist(), value.tolist()))
 
 
-def _fill(view: PricePath, scores: dict[int, float], null: Null) -> None:
-    """Score the numbers between the neighbours of the best, twice."""
+def _best(evidence: Evidence, null: Null, least: int) -> int:
+    """The number of clusters, at least so many, that gains most; those between its neighbours are looked at, twice."""
+
+    def most() -> int:
+        gain = _gains(evidence.scores, null)
+        return max((K for K in sorted(gain) if least <= K), key=lambda K: gain[K], default=max(gain))
+
     for _ in range(2):
-        gain, ks = _gains(scores, null), sorted(scores)
-        at = ks.index(max(sorted(gain), key=lambda K: gain[K]))
-        between = np.arange(ks[max(at - 1, 0)] + 1, ks[min(at + 1, len(ks) - 1)])
+        best, ks = most(), sorted(evidence.scores)
+        at = ks.index(best)
+        between = np.arange(max(ks[max(at - 1, 0)] + 1, least), ks[min(at + 1, len(ks) - 1)])
         if between.size > HOW_MANY.between:
             between = np.unique(np.rint(np.linspace(between[0], between[-1], HOW_MANY.between)).astype(int))
-        view.look(between.tolist())
-        scores |= {K: clearness(view.pilot, view[K]) for K in view.ks if K > 1 and K not in scores}
+        evidence.look(between.tolist())
+    return most()
 
 
-def _most_groups(path: PricePath, budget: Budget) -> int:
-    """The largest number of groups with a gap between them that is seen at any number of clusters."""
-    found = in_order(
-        lambda K: 1 if budget.spent else count_groups(path.pilot, path[K]), [K for K in path.ks if 1 < K <= path.most]
-    )
-    return max(found, default=1)
+def _groups(path: PricePath, known: dict[int, int], budget: Budget) -> dict[int, int]:
+    """For each number of clusters looked at the groups with a gap between them that they show."""
+    ks = [K for K in path.ks if K not in known and path.most >= K]
+    found = in_order(lambda K: 1 if budget.spent else count_groups(path.pilot, path[K]), ks)
+    return known | dict(zip(ks, found))
 
 
 def _record(
@@ -166,7 +198,7 @@ def _price(table: Table, path: PricePath, choice: Choice) -> float:
         near = [w for w in several if choice.best / ratio <= w.n_clusters <= choice.best * ratio]
         near = [w for w in near if np.isfinite(gain[w.n_clusters])]
         if near:
-            return max(near, key=lambda w: gain[w.n_clusters]).middle
+            return max(near, key=lambda w: (w.n_clusters == choice.best, gain[w.n_clusters])).middle
         return min(several, key=lambda w: abs(np.log(w.n_clusters / choice.best))).middle
     if table.all_equal:
         return 1.0

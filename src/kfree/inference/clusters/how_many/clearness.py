@@ -41,39 +41,56 @@ class Null(NamedTuple):
         return np.interp(np.log(K), np.log(self.ks), self.mean)
 
 
+def pooled(nulls: list[Null | None]) -> Null | None:
+    """That of the mean over views that know nothing of each other."""
+    known = [null for null in nulls if null is not None]
+    if len(known) < len(nulls):
+        return None
+    if len(known) == 1:
+        return known[0]
+    ks = np.array(sorted(set.intersection(*(set(null.ks.tolist()) for null in known))))
+    if not ks.size:
+        return None
+    rows = [np.searchsorted(null.ks, ks) for null in known]
+    mean = np.mean([null.mean[at] for null, at in zip(known, rows)], axis=0)
+    variance = np.mean([null.sd[at] ** 2 for null, at in zip(known, rows)], axis=0) / len(known)
+    return Null(ks, mean, np.sqrt(variance))
+
+
 def without_groups(pilot: Pilot, scale: Array, budget: Budget) -> Null | None:
     """The clearness of tables made up; ``scale`` holds what rows were multiplied by. None if there was no time."""
     weight, n = pilot.table.rows.weight, pilot.n
     stats = pilot.stats.toarray() if sp.issparse(pilot.stats) else pilot.stats
     surrogates = Surrogates(stats / scale[:, None] if scale.size else stats, weight)
     few = n if n <= 2 * HOW_MANY.small else HOW_MANY.small
-    sizes = [few] * HOW_MANY.draws + ([n] * HOW_MANY.full_draws if few < n else [])
+    kinds = [(size, radii) for size in dict.fromkeys((n, few)) for radii in (True, False)]  # the long ones first
+    draws = [kind for kind in kinds for _ in range(HOW_MANY.draws if kind[0] == few else HOW_MANY.full_draws)]
 
     def scores(seed: int) -> dict[int, float]:
         if budget.spent:
             return {}
-        path = PricePath(_made_up(pilot, surrogates, sizes[seed], bool(scale.size), seed), budget).trace()
-        found = {K: clearness(path.pilot, path[K]) for K in path.ks if K > 1 and not budget.spent}
-        return found
+        path = PricePath(_made_up(pilot, surrogates, draws[seed], bool(scale.size), seed), budget).trace()
+        return {K: clearness(path.pilot, path[K]) for K in path.ks if K > 1 and not budget.spent}
 
-    order = sorted(range(len(sizes)), key=lambda seed: -sizes[seed])  # the long ones first
-    made = dict(zip(order, in_order(scores, order)))
-    small, full = [[made[s] for s in order if sizes[s] == size and made[s]] for size in (few, n)]
-    if len(small) < 2 or not full:
+    made = list(in_order(scores, range(len(draws))))
+    by_kind = {kind: [found for draw, found in zip(draws, made) if draw == kind and found] for kind in kinds}
+    if any(len(by_kind[few, radii]) < 2 or not by_kind[n, radii] for radii in (True, False)):
         return None
-    at = np.array(sorted(set.intersection(*map(set, small))))
-    ks = np.array(sorted(set.intersection(*map(set, full))))
+    at = np.array(sorted(set.intersection(*(set(one) for radii in (True, False) for one in by_kind[few, radii]))))
+    ks = np.array(sorted(set.intersection(*(set(one) for radii in (True, False) for one in by_kind[n, radii]))))
     if not at.size or not ks.size:
         return None
-    sd = np.std([[draw[K] for K in at] for draw in small], axis=0, ddof=1)
+    spread = [np.var([[one[K] for K in at] for one in by_kind[few, radii]], axis=0, ddof=1) for radii in (True, False)]
+    sd = np.sqrt(np.mean(spread, axis=0))
     sd = np.interp(np.log(ks), np.log(at), np.maximum(sd, np.median(sd)))
-    return Null(ks, np.mean([[draw[K] for K in ks] for draw in full], axis=0), np.maximum(sd, 1e-12))
+    mean = [np.mean([[one[K] for K in ks] for one in by_kind[n, radii]], axis=0) for radii in (True, False)]
+    return Null(ks, np.max(mean, axis=0), np.maximum(sd, 1e-12))  # the clearer of both kinds
 
 
-def _made_up(pilot: Pilot, surrogates: Surrogates, n: int, normalised: bool, seed: int) -> Pilot:
-    """A table without groups, prepared as the pilot is."""
-    rng = np.random.default_rng(seed)
-    stats, weight = surrogates.draw(n, rng)
+def _made_up(pilot: Pilot, surrogates: Surrogates, kind: tuple[int, bool], normalised: bool, seed: int) -> Pilot:
+    """A table without groups, so many rows with or without radii, prepared as the pilot is."""
+    rng, (n, radii) = np.random.default_rng(seed), kind
+    stats, weight = surrogates.draw(n, rng, radii=radii)
     family = pilot.table.geometry.family
     if normalised or family.lower == 0:
         empty = ~stats.any(axis=1)

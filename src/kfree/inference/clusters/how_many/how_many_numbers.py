@@ -39,16 +39,19 @@ class HowManyNumbers(NamedTuple):
     # the choice
     #: Rows of a cluster that counts. Set: spec/how-many.md, section 2 (one outlier scores near 1).
     fewest: int = 8
-    #: Tables without groups that are made up. Set: spec/how-many.md, section 1.
-    draws: int = 10
+    #: Tables without groups that are made up of each of two kinds. Set: spec/how-many.md, section 1 (ten in all).
+    draws: int = 5
     #: Rows of those that give the standard deviation, where there are more than twice as many; and how many of all rows
-    #: are made then. Set: spec/how-many.md, section 2.
+    #: are made of each kind then. Set: spec/how-many.md, section 2.
     small: int = 1000
-    full_draws: int = 2
+    full_draws: int = 1
     #: Standard deviations between the table and those made up. Set: spec/how-many.md, section 1, on controls.
     clear: float = 3.5
     #: What the score must gain where there are twice as many clusters. Set: spec/how-many.md, section 5.
     doubling: float = 0.01
+    #: Times the best number up to which clusters may show groups with a gap, of which there are then no fewer clusters.
+    #: Set: benchmarks auto, half A; finer groups are structure inside of clusters.
+    coarse: float = 4.0
     #: Columns above which rows are looked at on the axes of centres, and how many centres. Set: spec/how-many.md, 3.
     wide: int = 100
     axes: int = 32

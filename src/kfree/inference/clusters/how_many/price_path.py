@@ -1,8 +1,8 @@
 """The path: for every number of clusters one solution, and from it the number that is best at a price.
 
-Solutions are Bregman k-means on the pilot, forward by new centres and backward by merges. Those of a grid of numbers are
-always made, one from the other; any other number is made from its two neighbours on the grid. So the solution of K is a
-function of the rows and of K, whoever asks for it: a price, a number, or the choice.
+Solutions are Bregman k-means on the pilot, forward by new centres and backward by merges. Those of a grid of numbers
+are always made, one from the other; any other number is made from its two neighbours on the grid. So the solution of K
+is a function of the rows and of K, whoever asks for it: a price, a number, or the choice.
 """
 
 from collections.abc import Iterable
@@ -14,8 +14,8 @@ from kfree.families import Array
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.subsample import Pilot
-from kfree.inference.content import uniform
 from kfree.inference.clusters.table import Table
+from kfree.inference.content import uniform
 from kfree.inference.loop import Budget
 from kfree.inference.windows import envelope_windows
 from kfree.rows.threads import in_order
@@ -218,7 +218,7 @@ class PricePath:
         """Make solutions for these numbers, as far as the rows have them and the time lasts."""
         for K in sorted(ks):
             self._extend(K)
-            if K in self.solutions or K in self._between or K > self.longest or self.budget.spent:
+            if K in self.solutions or K in self._between or self.longest < K or self.budget.spent:
                 continue
             self._between[K] = self._made_between(K)
 
@@ -290,7 +290,7 @@ class PricePath:
 
     def _grown(self, smaller: Solution, K: int) -> Solution:
         few, many, _, limit = HOW_MANY.passes
-        return settle(self.pilot, with_new_centres(self.pilot, smaller, K), few if K <= limit else many)
+        return settle(self.pilot, with_new_centres(self.pilot, smaller, K), few if limit >= K else many)
 
     def _merged(self, larger: Solution, K: int) -> Solution:
         return settle(self.pilot, merged_down(self.pilot, larger, K), HOW_MANY.passes[2])

@@ -1,7 +1,8 @@
 """Tables without groups that look like a given one: the null that a number of clusters is measured against.
 
-Columns are unimodal, links between them are those of the table's normal scores, and the radii of rows are those of the
-table, so that heavy tails come in all columns at once. What such tables show cannot be called groups.
+Columns are unimodal, and links between them are those of the table's normal scores. In one kind the radii of rows are
+those of the table, so that heavy tails come in all columns at once; in the other every column has tails of its own,
+which makes a star of arms. What such tables show cannot be called groups.
 """
 
 from typing import NamedTuple
@@ -77,7 +78,7 @@ class UnimodalColumn:
 
 
 def _mode(share: Array, width: Array, n: int) -> tuple[int, int]:
-    """First and last value (exclusive) of the cell for which a density that rises to it and falls after it is likeliest.
+    """First and last value (exclusive) of the cell for which a density that rises to it and then falls is likeliest.
 
     Cells hold about sqrt(n) rows; a value with as many is a cell of its own.
     """
@@ -118,15 +119,16 @@ class Surrogates:
         self._axes = _links(columns, weight)
         self._radius = _radii(X, weight)
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """So many rows, and their weights."""
+    def draw(self, n: int, rng: np.random.Generator, *, radii: bool) -> tuple[Array, Array]:
+        """So many rows, and their weights; with the radii of the table, or each column by itself but for the links."""
         rows = self._radius.size
         which = rng.permutation(rows) if n == rows else rng.choice(rows, n, replace=n > rows)
         z = rng.normal(size=(n, len(self._axes)))
         if n > 2 * len(self._axes):  # white, so that links are those of the table: noise on noise is structure
             z = np.linalg.qr(z - z.mean(axis=0))[0]
-        length = np.linalg.norm(z, axis=1)
-        z *= (self._radius[which] / np.where(length > 0, length, 1.0))[:, None]
+        if radii:
+            length = np.linalg.norm(z, axis=1)
+            z *= (self._radius[which] / np.where(length > 0, length, 1.0))[:, None]
         z = z @ self._axes
         out = np.empty((n, len(self._columns)))
         for j, column in enumerate(self._columns):

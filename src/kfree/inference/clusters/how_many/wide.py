@@ -12,14 +12,18 @@ from kfree.inference.loop import Budget
 _HALVES = 4_000_000  # a stream of random numbers
 
 
-def on_axes(pilot: Pilot, budget: Budget) -> Pilot | None:
-    """Rows of one half on the principal axes of the centres of the other half, with squared distances.
+def on_axes(pilot: Pilot, half: bool, budget: Budget) -> Pilot | None:
+    """Rows of a half on the principal axes of the centres of the other half, with squared distances.
 
     For centres mu_k with natural parameters theta_k, relative to those of all rows, G = <mu_k, theta_l> = V L V' and
     z(x) = <x, theta_l> V L^(-1/2): for Gaussian rows the projection on the span of the centres, for every family a
     linear map. Halves, as rows are near to centres that were fitted on them. None if there is only one centre.
     """
-    first = uniform(pilot.ticket, _HALVES) < 0.5
+    first = (uniform(pilot.ticket, _HALVES) < 0.5) == half
+    family, anchor = pilot.table.geometry.family, pilot.table.geometry.anchor
+    if not family.translates and family.smoothable:  # a heavy prior would hide the axes
+        light = Geometry(family, anchor, HOW_MANY.smoothing, anchor)
+        pilot = pilot._replace(table=pilot.table._replace(geometry=light), charge=0.0)
     path = PricePath(part_of(pilot, np.flatnonzero(first)), budget, HOW_MANY.axes).trace()
     geometry, mean = pilot.table.geometry, path[max(path.solutions)].mean
     theta = geometry.affine(mean).coef
