@@ -29,8 +29,8 @@ def warm_up():
     X = np.random.default_rng(0).poisson(3.0, size=(300, 4)) + 1.0
     for dtype in (np.float64, np.float32):
         for rows in (X.astype(dtype), sp.csr_matrix(X, dtype=dtype)):
-            DPMeans(1.0, divergence="kl", smoothing=0.1, max_clusters=3, tol=1.0).fit(rows).predict(rows)
-            DPMeans(30.0, tol=1.0).fit(rows).predict(rows)
+            DPMeans(radius=1.0, divergence="kl", smoothing=0.1, max_clusters=3, tol=1.0).fit(rows).predict(rows)
+            DPMeans(radius=30.0, tol=1.0).fit(rows).predict(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         DPMeans().fit(X)

@@ -18,17 +18,17 @@ def resident(field):
 
 def main(path, lam, traced):
     """Fit once; with ``traced`` count numpy's allocations instead of pages."""
-    DPMeans(1.0).fit(np.arange(20.0).reshape(10, 2))  # kernels are loaded, pools are up
+    DPMeans(radius=1.0).fit(np.arange(20.0).reshape(10, 2))  # kernels are loaded, pools are up
     X = np.load(path)
     X.sum()
     if traced:
         tracemalloc.start()
-        model = DPMeans(lam).fit(X)
+        model = DPMeans(radius=lam).fit(X)
         beyond = tracemalloc.get_traced_memory()[1]
     else:
         Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far, which is the parent's at first
         before = resident("VmRSS")
-        model = DPMeans(lam).fit(X)
+        model = DPMeans(radius=lam).fit(X)
         beyond = resident("VmHWM") - before
     print(json.dumps({"bytes": beyond, "n_clusters": model.n_clusters_, "n_iter": model.n_iter_}))
 

@@ -1,7 +1,7 @@
 """A quality panel for DP-means: a few seconds of fits that say whether a constant, or a part, brings anything.
 
-Clusters that overlap, are of unequal size, have heavy tails or outliers, hide inside what lam covers, are counts, or
-are real; every set in several draws. No time is measured.
+Clusters that overlap, are of unequal size, have heavy tails or outliers, hide inside what a radius covers, are counts,
+or are real; every set in several draws. No time is measured.
 """
 
 import sys
@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from benchmarks import data
 from benchmarks.measure import nmi
 from benchmarks.workloads import counts, dense_counts, gauss, heavy_tails, lambda_for, unequal, with_outliers
-from kfree import DPMeans, lam_for_k
+from kfree import DPMeans, radius_for_k
 
 #: Draws of each set: seeds of the generated ones, units of the real ones (samples depend on the content of rows); of
 #: those that take long fewer.
@@ -40,7 +40,7 @@ class Score(NamedTuple):
 
 
 def covered(n, *, p=16, k=30, distance=8.0, seed=0):
-    """Groups far apart that a lam covers all: nothing but a search for gaps tells them apart."""
+    """Groups far apart that a radius covers all: nothing but a search for gaps tells them apart."""
     rng = np.random.default_rng(seed)
     means = rng.normal(size=(k, p))
     squares = ((means[:, None] - means) ** 2).sum(axis=2)
@@ -61,16 +61,16 @@ def generated(seed):
         ("short, outliers", with_outliers, 3000, 8, 20, 2.0),
     ):
         X, truth = make(*size, seed=seed)
-        yield Fit(name, X, truth, {"lam": lambda_for(X, size[2])})
+        yield Fit(name, X, truth, {"radius": lambda_for(X, size[2])})
     for name, n in (("covered", 6000), ("short, covered", 3000)):
         X, truth = covered(n, seed=seed)
-        yield Fit(name, X, truth, {"lam": 1.2 * ((X - X.mean(axis=0)) ** 2).sum(axis=1).max()})
+        yield Fit(name, X, truth, {"radius": 1.2 * ((X - X.mean(axis=0)) ** 2).sum(axis=1).max()})
     for name, X, truth in (
         ("dense counts, kl", *dense_counts(8000, 60, 20, length=80, seed=seed)),
         ("sparse counts, kl", *counts(6000, 500, 20, 40, seed=seed)),
     ):
         settings = {"divergence": "kl", "smoothing": 1.0}
-        yield Fit(name, X, truth, {"lam": lam_for_k(X, 20, **settings), **settings})
+        yield Fit(name, X, truth, {"radius": radius_for_k(X, 20, **settings), **settings})
 
 
 def real(draw):
@@ -79,7 +79,7 @@ def real(draw):
     for name, load in sets if draw < FEW_DRAWS else sets[:1]:
         if data.has(name):
             case, unit = load(), 1 + 0.01 * draw
-            yield Fit(name, case.X * unit, case.truth, {"lam": lambda_for(case.X, case.k) * unit**2})
+            yield Fit(name, case.X * unit, case.truth, {"radius": lambda_for(case.X, case.k) * unit**2})
 
 
 def panel(draws=DRAWS):

@@ -21,7 +21,7 @@ steps = {"numpy and scikit-learn": lap()}
 import kfree  # noqa: E402
 
 steps["import kfree"] = lap()
-model, X = kfree.DPMeans(4.0), np.random.default_rng(0).normal(size=(5000, 3))
+model, X = kfree.DPMeans(radius=4.0), np.random.default_rng(0).normal(size=(5000, 3))
 steps["DPMeans"] = lap()
 
 import numba  # noqa: E402, F401

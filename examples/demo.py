@@ -13,7 +13,6 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import FixedLocator, NullLocator
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -21,7 +20,6 @@ from kfree import DPMeans, lam_path
 
 #: A tenth of a typical image in every cluster, so that a pixel no member uses does not exclude a row for good.
 SMOOTHING = 0.1
-BLUE, ORANGE = "#1f4e79", "#c55a11"
 FILES = ("labels.csv", "centres.png", "lam_path.png", "report.md")
 
 
@@ -52,29 +50,10 @@ def draw_centres(path, model, counts):
     plt.close(fig)
 
 
-def draw_path(path, record, found):
-    """Clusters over lam, and the number that lam="auto" chose."""
+def draw_path(path, record):
+    """How clearly rows belong to their cluster, for every number of clusters."""
     fig, ax = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
-    ax.step(record.lam, record.n_clusters, where="mid", color=BLUE, lw=1.8)
-    ax.plot(record.lam, record.n_clusters, "o", color=BLUE, ms=3.5)
-    ax.axhline(found, color=ORANGE, lw=1.0, ls="--")
-    ax.annotate(
-        f"{found}: chosen by lam='auto'",
-        (record.lam.max(), found),
-        xytext=(0, 4),
-        textcoords="offset points",
-        color=ORANGE,
-        fontsize=9,
-        ha="right",
-    )
-    ax.set(xscale="log", yscale="log", xlabel="lam (largest divergence from a centre)", ylabel="clusters found")
-    for axis, ticks in ((ax.yaxis, (1, 2, 5, 10, 20, 50)), (ax.xaxis, (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9))):
-        axis.set_major_locator(FixedLocator(ticks))
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_locator(NullLocator())
-    ax.grid(True, alpha=0.25)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title("The digits: the larger lam, the fewer clusters", fontsize=11)
+    record.plot(ax)
     fig.savefig(path, dpi=130)
     plt.close(fig)
 
@@ -95,7 +74,7 @@ It was not told that there are ten digits, nor which image shows which.
 |---|---|
 | clusters found | {K} |
 | groups with a gap between them | {groups} |
-| lam chosen | {lam:.3g} |
+| price of a cluster chosen, lam | {lam:.3g} |
 | {K} clusters are best for lam between | {lo:.3g} and {hi:.3g} |
 | agreement with the true digits, ARI | {ari:.3f} |
 | agreement with the true digits, NMI | {nmi:.3f} |
@@ -111,10 +90,10 @@ Where a cluster holds two digits, their images have no gap between them that thi
 
 ![centres](centres.png)
 
-![clusters over lam](lam_path.png)
+![how clearly rows belong to their cluster](lam_path.png)
 
-The second picture reads lam as a radius: the largest divergence a row may have from its centre. The lam chosen
-above is a price: what a cluster must save. They are different numbers for like clusters; docs/lam.md explains both.
+The second picture is why: how clearly images belong to their cluster, for every number of clusters, and how clearly
+they would in tables with columns like these but without groups.
 `labels.csv` has one line for each image.
 """
 
@@ -142,7 +121,7 @@ def main(folder):
 
     write_labels(folder / "labels.csv", labels, digits, model.transform(X).min(axis=1))
     draw_centres(folder / "centres.png", model, counts)
-    draw_path(folder / "lam_path.png", lam_path(X, divergence="kl", smoothing=SMOOTHING), model.n_clusters_)
+    draw_path(folder / "lam_path.png", lam_path(X, divergence="kl", smoothing=SMOOTHING))
     rows = "\n".join(f"| {k} | {size} | {inside} |" for k, size, inside in table_of(model, counts))
     text = REPORT.format(
         n=len(X),

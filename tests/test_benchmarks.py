@@ -57,11 +57,11 @@ def test_sparse_counts_have_about_the_stated_number_of_entries():
 
 def test_objectives_from_labels_are_the_estimators():
     X, _ = workloads.gauss(400, 3, 4, 3.0)
-    fitted = DPMeans(30.0, tol=0.0).fit(X)
+    fitted = DPMeans(radius=30.0, tol=0.0).fit(X)
     assert measure.euclidean_objective(X, fitted.labels_, 30.0) == pytest.approx(fitted.objective_)
     counts, _ = workloads.counts(300, 100, 4, 15)
     counts = counts[:, np.asarray(counts.sum(axis=0)).ravel() > 0]
-    fitted = DPMeans(1.0, divergence="kl", smoothing=0.5, tol=0.0).fit(counts)
+    fitted = DPMeans(radius=1.0, divergence="kl", smoothing=0.5, tol=0.0).fit(counts)
     assert measure.kl_objective(counts, fitted.labels_, 1.0, 0.5) == pytest.approx(fitted.objective_)
 
 

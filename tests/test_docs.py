@@ -61,6 +61,7 @@ def test_links_between_pages_lead_somewhere(page):
         "KernelDPMixture",
         "truncation_level",
         "lam_for_k",
+        "radius_for_k",
         "lam_for_n_components",
         "lam_path",
     ],

@@ -53,7 +53,7 @@ def test_a_case_comes_back_from_its_file_bit_for_bit():
 
 def ordinary(name="DPMeans", **changes):
     values = np.random.default_rng(0).normal(size=(12, 3))
-    return Case(name, {"lam": 5.0}, values, other=values[:2])._replace(**changes)
+    return Case(name, {"radius": 5.0}, values, other=values[:2])._replace(**changes)
 
 
 def broken_fit(monkeypatch, change):
@@ -78,7 +78,8 @@ def fail(error):
         (lambda model: setattr(model, "objective_", 1.0), "objective_ is not that of the twin"),
         (lambda model: setattr(model, "labels_", model.labels_[::-1]), "labels_ differ from predict"),
         (lambda model: setattr(model, "objective_trace_", np.array([1.0, 2.0])), "the trace rises"),
-        (lambda model: setattr(model, "lam", 3.0), "fit raises AssertionError"),
+        (lambda model: setattr(model, "radius", 3.0), "fit raises AssertionError"),
+        (lambda model: setattr(model, "lam_", 5.0), "a radius is published as something else"),
         (lambda model: np.log(np.zeros(1)), "fit raises RuntimeWarning"),
         (lambda model: np.linalg.cholesky(-np.eye(2)), "fit raises LinAlgError"),
         (lambda model: np.zeros(2) + np.zeros(3), "fit raises ValueError"),
@@ -92,7 +93,7 @@ def test_broken_laws_are_seen(monkeypatch, change, law):
 
 
 def test_refusals_are_no_faults():
-    refused = check(ordinary(params={"lam": -1.0}))
+    refused = check(ordinary(params={"radius": -1.0}))
     assert (refused.status, refused.faults) == ("refused", [])
     values = ordinary().values.copy()
     values[3, 1] = np.nan
@@ -101,14 +102,15 @@ def test_refusals_are_no_faults():
 
 def test_fits_that_return_late_are_seen(monkeypatch):
     monkeypatch.setattr(checking, "LATE", -10.0)
-    found = check(ordinary(params={"lam": 5.0, "max_time": 1}))
+    found = check(ordinary(params={"radius": 5.0, "max_time": 1}))
     assert "returns late" in {fault.law for fault in found.faults}
 
 
-@pytest.mark.parametrize("relation", ["again", "layout", "order", "repeat", "zero weights"])
+@pytest.mark.parametrize("relation", ["again", "layout", "order", "price", "repeat", "zero weights"])
 def test_second_fits_are_compared(monkeypatch, relation):
     weight = np.array([0.0, 1, 2, 1, 1, 0, 3, 1, 1, 1, 2, 1])
-    case = ordinary(relation=relation, weight=weight, ordinary=True, kind="noise")
+    params = {"lam": 8.0} if relation == "price" else {"radius": 5.0}
+    case = ordinary(params=params, relation=relation, weight=weight, ordinary=True, kind="noise")
     assert check(case).faults == []
     made = []
 
@@ -129,7 +131,7 @@ def test_a_case_is_shrunk_to_what_breaks_the_law(monkeypatch):
         return fit(self, X, y, sample_weight)
 
     monkeypatch.setattr(kfree.DPMeans, "fit", broken)
-    case = ordinary(params={"lam": 5.0, "tol": 0.0}, layout="F")
+    case = ordinary(params={"radius": 5.0, "tol": 0.0}, layout="F")
     case.values[7, 1] = 1234.5
     small = shrink(case, "fit raises ZeroDivisionError")
     assert small.values.shape == (1, 1)
@@ -152,3 +154,22 @@ def test_workers_try_inputs_until_the_time_is_up(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{here}{os.pathsep}{here.parent / 'tools'}")
     tally = campaign.run(seed=1, seconds=10, jobs=1, only=["lam_for_k"], tell=lambda text: None)
     assert (tally.fitted + tally.refused).total() > 5
+
+
+@pytest.mark.parametrize(
+    ("params", "change", "law"),
+    [
+        ({"n_clusters": 3}, lambda model: setattr(model, "n_clusters_", 4), "another number of clusters"),
+        ({"lam": 8.0}, lambda model: setattr(model, "lam_", None), "there is no price, or no window of it"),
+        ({"lam": 8.0}, lambda model: setattr(model, "lam_window_", (9.0, 10.0)), "the price is not in its window"),
+        ({"lam": 8.0}, lambda model: setattr(model, "radius_", -1.0), "radius_ is negative"),
+        ({"lam": 8.0}, lambda model: setattr(model, "choice_", ()), "choice_ is there, or not"),
+        ({}, lambda model: setattr(model, "choice_", None), "choice_ is there, or not"),
+        ({}, lambda model: model.choice_.window.fill(1.0), "windows of prices do not nest"),
+        ({}, lambda model: model.choice_.score.fill(2.0), "the choice does not fit together"),
+    ],
+)
+def test_broken_answers_to_how_many_are_seen(monkeypatch, params, change, law):
+    assert check(ordinary(params=params)).faults == []
+    broken_fit(monkeypatch, change)
+    assert law in {fault.law for fault in check(ordinary(params=params)).faults}

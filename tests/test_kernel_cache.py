@@ -31,7 +31,7 @@ FIT = """
 import tempfile, numpy as np
 tempfile._candidate_tempdir_list = lambda: ["/proc/nowhere"]
 from kfree import DPMeans
-print(DPMeans(9.0, algorithm="serial", search="points").fit(np.repeat([[0.0], [9.0]], 5, axis=0)).n_clusters_)
+print(DPMeans(radius=9.0, algorithm="serial", search="points").fit(np.repeat([[0.0], [9.0]], 5, axis=0)).n_clusters_)
 """
 #: No folder can be made there, not even by root.
 NOWHERE = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "/proc/nowhere", "LOCALAPPDATA": "/proc/nowhere"}

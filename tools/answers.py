@@ -66,55 +66,68 @@ def dp_means() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Fits of DPMeans."""
     for divergence in DIVERGENCES:
         X = rows_for(divergence, 1)
-        lam = kfree.lam_for_k(X, 6, divergence=divergence, smoothing=0.1) if divergence in ("kl", "bernoulli") else None
-        keywords = {"smoothing": 0.1} if lam is not None else {}
-        lam = kfree.lam_for_k(X, 6, divergence=divergence) if lam is None else lam
+        keywords = {"smoothing": 0.1} if divergence in ("kl", "bernoulli") else {}
+        radius = kfree.radius_for_k(X, 6, divergence=divergence, **keywords)
         for algorithm in ("batch", "serial", "delayed", "collapsed"):
             for search in ("auto", "polish", "full") if algorithm == "batch" else ("auto", "full"):
                 common = {"divergence": divergence, "algorithm": algorithm, "search": search, "random_state": 0}
                 yield (
                     f"DPMeans {divergence} {algorithm} {search}",
-                    lambda c=common, k=keywords, X=X, lam=lam: kfree.DPMeans(lam=lam, **c, **k).fit(X),
+                    lambda c=common, k=keywords, X=X, r=radius: kfree.DPMeans(radius=r, **c, **k).fit(X),
                 )
         yield f"DPMeans {divergence} auto", lambda d=divergence, X=X: kfree.DPMeans(divergence=d).fit(X)
+        yield (
+            f"DPMeans {divergence} price",
+            lambda d=divergence, X=X, k=keywords: kfree.DPMeans(
+                lam=kfree.lam_for_k(X, 6, divergence=d, **k), divergence=d, **k
+            ).fit(X),
+        )
+        for number in (2, 5, 9):
+            yield (
+                f"DPMeans {divergence} n_clusters {number}",
+                lambda d=divergence, X=X, k=keywords, K=number: kfree.DPMeans(n_clusters=K, divergence=d, **k).fit(X),
+            )
         weight = np.random.default_rng(2).integers(0, 4, len(X)).astype(float)
         yield (
             f"DPMeans {divergence} weights",
-            lambda d=divergence, X=X, k=keywords, w=weight, lam=lam: kfree.DPMeans(lam=lam, divergence=d, **k).fit(
+            lambda d=divergence, X=X, k=keywords, w=weight, r=radius: kfree.DPMeans(radius=r, divergence=d, **k).fit(
                 X, sample_weight=w
             ),
         )
         if divergence in ("sqeuclidean", "kl", "poisson"):
             yield (
                 f"DPMeans {divergence} sparse full",
-                lambda d=divergence, X=X, k=keywords, lam=lam: kfree.DPMeans(
-                    lam=lam, divergence=d, search="full", **k
+                lambda d=divergence, X=X, k=keywords, r=radius: kfree.DPMeans(
+                    radius=r, divergence=d, search="full", **k
                 ).fit(sp.csr_matrix(X)),
             )
     for n, p, K, spread in ((6000, 2, 12, 3.0), (30000, 8, 20, 2.0), (60000, 3, 9, 1.5), (12000, 16, 30, 1.0)):
         X = clouds(n, p, K, 3, spread)
-        lam = 3.0 * p
+        radius = 3.0 * p
         for search in ("auto", "points", "full"):
             yield (
                 f"DPMeans {n} x {p} {search}",
-                lambda X=X, lam=lam, s=search: kfree.DPMeans(lam=lam, search=s).fit(X),
+                lambda X=X, r=radius, s=search: kfree.DPMeans(radius=r, search=s).fit(X),
             )
-        yield f"DPMeans {n} x {p} float32", lambda X=X, lam=lam: kfree.DPMeans(lam=lam).fit(X.astype(np.float32))
+        yield f"DPMeans {n} x {p} float32", lambda X=X, r=radius: kfree.DPMeans(radius=r).fit(X.astype(np.float32))
         yield f"DPMeans {n} x {p} auto", lambda X=X: kfree.DPMeans().fit(X)
     X = clouds(5000, 3, 8, 5)
     for init in ("mean", "farthest_first", "k-means++"):
-        yield f"DPMeans init {init}", lambda i=init: kfree.DPMeans(lam=9.0, init=i, random_state=1).fit(X)
-    yield "DPMeans max_clusters", lambda: kfree.DPMeans(lam=2.0, max_clusters=5).fit(X)
-    yield "DPMeans tol 0", lambda: kfree.DPMeans(lam=9.0, tol=0.0).fit(X)
-    yield "DPMeans warm", lambda: kfree.DPMeans(lam=9.0, warm_start=True).fit(X).fit(X + 0.1)
-    yield "DPMeans stream", lambda: kfree.DPMeans(lam=9.0).partial_fit(X[:1500]).partial_fit(X[1500:])
+        yield f"DPMeans init {init}", lambda i=init: kfree.DPMeans(radius=9.0, init=i, random_state=1).fit(X)
+    yield "DPMeans max_clusters", lambda: kfree.DPMeans(radius=2.0, max_clusters=5).fit(X)
+    yield "DPMeans tol 0", lambda: kfree.DPMeans(radius=9.0, tol=0.0).fit(X)
+    yield "DPMeans warm", lambda: kfree.DPMeans(radius=9.0, warm_start=True).fit(X).fit(X + 0.1)
+    yield "DPMeans stream", lambda: kfree.DPMeans(radius=9.0).partial_fit(X[:1500]).partial_fit(X[1500:])
     yield "DPMeans stream auto", lambda: kfree.DPMeans().partial_fit(X[:1500]).partial_fit(X[1500:])
     digits = load_digits().data
     yield "DPMeans digits auto", lambda: kfree.DPMeans().fit(digits)
-    yield "DPMeans digits full", lambda: kfree.DPMeans(lam=600.0, search="full").fit(digits)
+    yield "DPMeans digits full", lambda: kfree.DPMeans(radius=600.0, search="full").fit(digits)
     yield "DPMeans digits kl", lambda: kfree.DPMeans(divergence="kl").fit(digits)
     yield "lam_path digits", lambda: kfree.lam_path(digits)
     yield "lam_for_k digits", lambda: kfree.lam_for_k(digits, 9)
+    yield "radius_for_k digits", lambda: kfree.radius_for_k(digits, 9)
+    yield "DPMeans digits price", lambda: kfree.DPMeans(lam=20_000.0).fit(digits)
+    yield "DPMeans digits 10", lambda: kfree.DPMeans(n_clusters=10).fit(digits)
     wine = load_wine().data
     yield "DPMeans wine", lambda: kfree.DPMeans(divergence="mahalanobis").fit(wine)
 
@@ -193,11 +206,11 @@ def mixtures() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def real(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Fits of real tables."""
-    for name, lam in (("pendigits", 8000.0), ("hipc_flow", 8.0), ("shuttle", 2000.0)):
+    for name, radius in (("pendigits", 8000.0), ("hipc_flow", 8.0), ("shuttle", 2000.0)):
         file = folder / f"{name}.npz"
         if file.exists():
             X = np.load(file, allow_pickle=False)["X"].astype(float)[:20000]
-            yield f"DPMeans {name}", lambda X=X, lam=lam: kfree.DPMeans(lam=lam).fit(X)
+            yield f"DPMeans {name}", lambda X=X, r=radius: kfree.DPMeans(radius=r).fit(X)
             yield f"DPMeans {name} auto", lambda X=X: kfree.DPMeans().fit(X)
 
 
@@ -207,6 +220,8 @@ def digest(value: Any) -> dict[str, str]:
         parts = {name: part for name, part in vars(value).items() if name.endswith("_") and not name.startswith("_")}
     else:
         parts = value._asdict() if hasattr(value, "_asdict") else {"value": value}
+        if isinstance(value, kfree.LamPath):
+            parts = {name: part for name, part in vars(value).items() if not name.startswith("_")}
     return {name: _brief(part) for name, part in sorted(parts.items()) if name not in NOT_ANSWERS}
 
 

@@ -125,16 +125,24 @@ def make_fits() -> dict[str, Fit]:
     return {
         "dp auto": Fit(DPMeans(), clouds(3000, 3, 8, 6.0), check_clusters),
         "dp auto long": Fit(DPMeans(), clouds(110_000, 2, 6, 6.0), check_clusters),
-        "dp lam": Fit(DPMeans(12.0), clouds(12_000, 6, 40), check_clusters),
-        "dp threads": Fit(DPMeans(12.0), clouds(60_000, 6, 40), check_clusters),
-        "dp full": Fit(DPMeans(40.0, search="full"), clouds(4000, 4, 30), check_clusters),
-        "dp serial": Fit(DPMeans(2.0, algorithm="serial", random_state=0), clouds(10_000, 3, 30), check_clusters),
-        "dp collapsed": Fit(DPMeans(1.0, algorithm="collapsed", random_state=0), clouds(2000, 3, 30), check_clusters),
-        "dp delayed": Fit(DPMeans(4.0, algorithm="delayed"), clouds(4000, 3, 30), check_clusters),
-        "dp k-means++": Fit(
-            DPMeans(2.0, init="k-means++", n_init=3, random_state=0), clouds(6000, 3, 9), check_clusters
+        "dp radius": Fit(DPMeans(radius=12.0), clouds(12_000, 6, 40), check_clusters),
+        "dp price": Fit(DPMeans(lam=2000.0), clouds(12_000, 6, 40), check_clusters),
+        "dp number": Fit(DPMeans(n_clusters=40), clouds(12_000, 6, 40), check_clusters),
+        "dp threads": Fit(DPMeans(radius=12.0), clouds(60_000, 6, 40), check_clusters),
+        "dp full": Fit(DPMeans(radius=40.0, search="full"), clouds(4000, 4, 30), check_clusters),
+        "dp serial": Fit(
+            DPMeans(radius=2.0, algorithm="serial", random_state=0), clouds(10_000, 3, 30), check_clusters
         ),
-        "dp kl": Fit(DPMeans(0.8, divergence="kl", smoothing=0.1), sp.csr_matrix(counts(900, 60, 6)), check_clusters),
+        "dp collapsed": Fit(
+            DPMeans(radius=1.0, algorithm="collapsed", random_state=0), clouds(2000, 3, 30), check_clusters
+        ),
+        "dp delayed": Fit(DPMeans(radius=4.0, algorithm="delayed"), clouds(4000, 3, 30), check_clusters),
+        "dp k-means++": Fit(
+            DPMeans(radius=2.0, init="k-means++", n_init=3, random_state=0), clouds(6000, 3, 9), check_clusters
+        ),
+        "dp kl": Fit(
+            DPMeans(radius=0.8, divergence="kl", smoothing=0.1), sp.csr_matrix(counts(900, 60, 6)), check_clusters
+        ),
         "hdp auto": Fit(HDPMeans(random_state=0), clouds(2000, 3, 12, 3.0), check_clusters, groups),
         "hdp full": Fit(
             HDPMeans(lam_local=8.0, lam_global=60.0, search="full"), clouds(2000, 3, 12, 3.0), check_clusters, groups

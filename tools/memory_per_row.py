@@ -71,14 +71,16 @@ def features(p: int, k: int) -> Callable[[int], Any]:
 DP, VDP, KDP = kfree.DPMeans, kfree.VariationalDPMixture, kfree.KernelDPMixture
 LONG, MIDDLE, SHORT = (400_000, 1_000_000), (100_000, 300_000), (3000, 9000)
 CASES = [
-    Case("DPMeans(lam)", DP(100.0), clouds(10, 20), LONG),
-    Case("DPMeans(lam), float32", DP(100.0), clouds(10, 20, dtype=np.float32), LONG),
+    Case("DPMeans(radius)", DP(radius=100.0), clouds(10, 20), LONG),
+    Case("DPMeans(radius), float32", DP(radius=100.0), clouds(10, 20, dtype=np.float32), LONG),
     Case("DPMeans(), lam chosen", DP(), clouds(10, 20), LONG),
-    Case('DPMeans(algorithm="delayed")', DP(100.0, algorithm="delayed"), clouds(10, 20), LONG),
-    Case('DPMeans(algorithm="serial")', DP(100.0, algorithm="serial"), clouds(10, 20), LONG),
-    Case('DPMeans(algorithm="collapsed")', DP(100.0, algorithm="collapsed"), clouds(10, 20), LONG),
-    Case('DPMeans(search="full")', DP(3000.0, search="full"), clouds(10, 20), MIDDLE),
-    Case("DPMeans, kl, sparse", DP(5.0, divergence="kl", smoothing=0.1), counts(500, 10, 30), (20_000, 60_000)),
+    Case("DPMeans(lam)", DP(lam=30_000.0), clouds(10, 20), LONG),
+    Case("DPMeans(n_clusters)", DP(n_clusters=20), clouds(10, 20), LONG),
+    Case('DPMeans(algorithm="delayed")', DP(radius=100.0, algorithm="delayed"), clouds(10, 20), LONG),
+    Case('DPMeans(algorithm="serial")', DP(radius=100.0, algorithm="serial"), clouds(10, 20), LONG),
+    Case('DPMeans(algorithm="collapsed")', DP(radius=100.0, algorithm="collapsed"), clouds(10, 20), LONG),
+    Case('DPMeans(search="full")', DP(radius=3000.0, search="full"), clouds(10, 20), MIDDLE),
+    Case("DPMeans, kl, sparse", DP(radius=5.0, divergence="kl", smoothing=0.1), counts(500, 10, 30), (20_000, 60_000)),
     Case("HDPMeans", kfree.HDPMeans(20.0, 200.0), clouds(10, 20), MIDDLE, 20),
     Case("HDPMeans(), chosen", kfree.HDPMeans(), clouds(10, 20), MIDDLE, 20),
     Case("HDPTopics, from 40 topics", kfree.HDPTopics(n_topics_init=40), counts(1000, 10, 60), SHORT),

@@ -9,7 +9,7 @@ from benchmarks import data
 from benchmarks.measure import nmi
 from benchmarks.plots import BLUE, GREY, ORANGE, log_ticks, panels, save
 from benchmarks.report import Mark, Table
-from kfree import DPMeans, lam_for_k
+from kfree import DPMeans, radius_for_k
 
 SEEDS = 10
 SMOOTHINGS = (0.01, 0.1, 0.2, 1.0, 5.0)
@@ -49,7 +49,7 @@ def fits(X, lam, options, seeds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return [
-            DPMeans(lam, algorithm="serial", init="farthest_first", random_state=seed, **options).fit(X)
+            DPMeans(radius=lam, algorithm="serial", init="farthest_first", random_state=seed, **options).fit(X)
             for seed in range(seeds)
         ]
 
@@ -57,9 +57,9 @@ def fits(X, lam, options, seeds):
 def measure(case, model, seeds):
     """A line of the table."""
     name, smoothing, X, options, paper = model
-    lam = lam_for_k(X, case.k, **options)
+    lam = radius_for_k(X, case.k, **options)
     serial = fits(X, lam, options, seeds)
-    batch = DPMeans(lam, **options).fit(X)
+    batch = DPMeans(radius=lam, **options).fit(X)
     scores = [nmi(case.truth, fitted.labels_) for fitted in serial]
     found = f"{min(f.n_clusters_ for f in serial)}-{max(f.n_clusters_ for f in serial)}"
     mean, spread = float(np.mean(scores)), float(np.std(scores))
@@ -70,7 +70,7 @@ def curve(case, X, options, ks):
     """Clusters found and NMI as lam runs over farthest-first radii."""
     points = []
     for k in ks:
-        fitted = fits(X, lam_for_k(X, k, **options), options, 1)[0]
+        fitted = fits(X, radius_for_k(X, k, **options), options, 1)[0]
         points.append((fitted.n_clusters_, nmi(case.truth, fitted.labels_)))
     return np.array(sorted(points))
 

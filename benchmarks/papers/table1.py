@@ -12,7 +12,7 @@ from sklearn.mixture import GaussianMixture
 from benchmarks import data
 from benchmarks.measure import n_used, nmi, pair_f
 from benchmarks.report import Table
-from kfree import DPMeans, lam_for_k
+from kfree import DPMeans, radius_for_k
 
 KS = range(5, 31)
 SMOOTHINGS = (0.01, 0.1, 0.2, 1.0, 5.0)
@@ -74,8 +74,8 @@ def affinity(X, preference):
 
 def dp_means(X, k, **options):
     """The papers' algorithm with farthest-first lam and start."""
-    lam = lam_for_k(X, k, **options)
-    return DPMeans(lam, algorithm="serial", init="farthest_first", random_state=0, **options).fit(X).labels_
+    lam = radius_for_k(X, k, **options)
+    return DPMeans(radius=lam, algorithm="serial", init="farthest_first", random_state=0, **options).fit(X).labels_
 
 
 def lines(case, ks):

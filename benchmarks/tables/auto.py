@@ -82,7 +82,7 @@ def cases(settings):
 def measure(case, divergence, options, settings):
     """A line of the table."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # "no gap": the table shows it
+        warnings.simplefilter("ignore", UserWarning)  # one cluster: the table shows it
         seconds, model = best_of(1, lambda: DPMeans(divergence=divergence, **options).fit(case.X))
     wrong = abs(model.n_clusters_ - case.k) > case.k / 4
     mine = cell(case.truth, model.labels_) + (" *" if wrong else "")

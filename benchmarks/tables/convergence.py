@@ -7,7 +7,7 @@ from benchmarks.measure import best_of, euclidean_objective, kl_objective, n_use
 from benchmarks.report import Mark, Table, ratio
 from benchmarks.rivals import MAX_ITER, Run, kmeans, pdc_fit
 from benchmarks.workloads import lambda_for, make_case
-from kfree import DPMeans, lam_for_k
+from kfree import DPMeans, radius_for_k
 
 DENSE = ("g100k-16-50", "g1m-16-50", "g1m-2-20", "g60k-50-100")
 SPARSE = "c50k-5000-50"
@@ -35,7 +35,7 @@ NOTES = [
 
 def fit(X, lam, settings, **options):
     """A fit by kfree."""
-    seconds, model = best_of(settings.repeats, lambda: DPMeans(lam, max_iter=MAX_ITER, **options).fit(X))
+    seconds, model = best_of(settings.repeats, lambda: DPMeans(radius=lam, max_iter=MAX_ITER, **options).fit(X))
     return Run(seconds, model.labels_, model.n_iter_)
 
 
@@ -82,7 +82,7 @@ def dense_lines(case, lam, settings, *, truth=False):
 def sparse_lines(case, settings):
     """KL divergence of sparse histograms."""
     options = {"divergence": "kl", "smoothing": SMOOTHING}
-    lam = 0.7 * lam_for_k(case.X[:20_000], case.k, **options)
+    lam = 0.7 * radius_for_k(case.X[:20_000], case.k, **options)
     roots = sp.diags(1 / np.asarray(case.X.sum(axis=1)).ravel()) @ case.X
     roots = roots.sqrt().astype(case.X.dtype)
     runs = {"kfree": fit(case.X, lam, settings, **options), "KMeans, true K": kmeans(roots, case.k, settings)}

@@ -71,7 +71,7 @@ def measure(case, settings):
         mine, labels = best_of(repeats, e_step(table, centres))
         whole, _ = best_of(repeats, whole_pass)
         bounded, _ = best_of(repeats, lambda: assign(table, centres, memory))
-    model = DPMeans(1e300, init=mean, tol=1.0).fit(case.X[:1000])
+    model = DPMeans(radius=1e300, init=mean, tol=1.0).fit(case.X[:1000])
     predict, _ = best_of(repeats, lambda: model.predict(case.X))
     theirs, lloyd = best_of(repeats, lloyd_step(case.X, mean, update=False))
     assert (labels != lloyd).mean() < 1e-4, "the two passes disagree"

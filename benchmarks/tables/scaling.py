@@ -39,7 +39,7 @@ def write_rows(path, n, seed=0):
 
 def measure(X, truth, k, lam, settings):
     """A line of the table."""
-    seconds, model = best_of(settings.repeats, lambda: DPMeans(lam).fit(X))
+    seconds, model = best_of(settings.repeats, lambda: DPMeans(radius=lam).fit(X))
     labels = model.labels_
     return [X.shape[0], k, seconds, 1e6 * seconds / X.shape[0], model.n_iter_, n_used(labels), nmi(truth, labels)]
 

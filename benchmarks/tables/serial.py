@@ -20,7 +20,7 @@ TEXT = (
 def measure(case, settings):
     """A line of the table."""
     lam = lambda_for(case.X, case.k)
-    model = DPMeans(lam, algorithm="serial", order="index", tol=0.0, max_iter=MAX_ITER)
+    model = DPMeans(radius=lam, algorithm="serial", order="index", tol=0.0, max_iter=MAX_ITER)
     serial_loop(case.X[:100].astype(np.float64), lam)  # compiles it
     mine, fitted = best_of(settings.repeats, lambda: model.fit(case.X))
     theirs, (labels, n_iter) = best_of(1, lambda: serial_loop(case.X, lam))

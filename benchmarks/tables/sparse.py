@@ -42,7 +42,7 @@ def measure(case, settings):
         mine, labels = best_of(repeats, e_step(table, Centres(table.geometry, mean)))
     theirs, scipys = best_of(repeats, scipy_nearest(hist, np.log(mean).astype(case.X.dtype), 0.0))
     assert (labels != scipys).mean() < 1e-4, "the two assignments disagree"
-    model = DPMeans(1e300, divergence="kl", smoothing=SMOOTHING, init=mean, tol=1.0).fit(case.X)
+    model = DPMeans(radius=1e300, divergence="kl", smoothing=SMOOTHING, init=mean, tol=1.0).fit(case.X)
     predict, _ = best_of(repeats, lambda: model.predict(case.X))
     name = f"{case.name}, {case.k} centres"
     return [name, case.X.dtype.name, 1e3 * mine, 1e3 * theirs, theirs / mine, 1e3 * predict, theirs / predict]

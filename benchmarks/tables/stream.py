@@ -18,7 +18,7 @@ def stream(X, lam, batch, settings):
     """The stream through kfree."""
 
     def call():
-        model = DPMeans(lam)
+        model = DPMeans(radius=lam)
         for first in range(0, X.shape[0], batch):
             model.partial_fit(X[first : first + batch])
         return model

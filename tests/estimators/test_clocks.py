@@ -43,12 +43,15 @@ def check(model, fit):
 
 #: Fits with phases of their own.
 PHASES = FITS | {
-    "serial": ShortFit(DPMeans(1.0, algorithm="serial", random_state=0), clouds(1500, 3, 8)),
-    "collapsed": ShortFit(DPMeans(2.0, algorithm="collapsed", random_state=0), clouds(800, 3, 8)),
-    "delayed": ShortFit(DPMeans(4.0, algorithm="delayed"), clouds(1500, 3, 8)),
-    "farthest first": ShortFit(DPMeans(4.0, init="farthest_first"), clouds(1500, 3, 8)),
-    "full": ShortFit(DPMeans(30.0, search="full"), clouds(1500, 3, 8)),
-    "samples": ShortFit(DPMeans(8.0), clouds(6000, 3, 8)),
+    "serial": ShortFit(DPMeans(radius=1.0, algorithm="serial", random_state=0), clouds(1500, 3, 8)),
+    "collapsed": ShortFit(DPMeans(radius=2.0, algorithm="collapsed", random_state=0), clouds(800, 3, 8)),
+    "delayed": ShortFit(DPMeans(radius=4.0, algorithm="delayed"), clouds(1500, 3, 8)),
+    "farthest first": ShortFit(DPMeans(radius=4.0, init="farthest_first"), clouds(1500, 3, 8)),
+    "full": ShortFit(DPMeans(radius=30.0, search="full"), clouds(1500, 3, 8)),
+    "price, serial": ShortFit(DPMeans(lam=60.0, algorithm="serial", random_state=0), clouds(800, 3, 8)),
+    "number, collapsed": ShortFit(DPMeans(n_clusters=12, algorithm="collapsed", random_state=0), clouds(500, 3, 8)),
+    "number, many": ShortFit(DPMeans(n_clusters=150), clouds(600, 3, 8)),
+    "samples": ShortFit(DPMeans(radius=8.0), clouds(6000, 3, 8)),
     "shared, chosen": ShortFit(HDPMeans(random_state=0), clouds(900, 3, 6), np.arange(900) % 5),
     "shared, full": ShortFit(HDPMeans(4.0, 30.0, search="full"), clouds(900, 3, 6), np.arange(900) % 5),
     "topics, refined": ShortFit(HDPTopics(mix=0, refine="collapsed", tol=0, n_topics_init=12), counts(200, 100, 4)),
@@ -91,10 +94,10 @@ def test_the_clock_starts_before_the_data_are_checked(monkeypatch):
                 "check_table",
                 lambda *args, original=original, **more: checked.append(1) or original(*args, **more),
             )
-    for name in ("lam", "shared", "topics", "mixture", "features"):
+    for name in ("lam", "number", "radius", "shared", "topics", "mixture", "features"):
         checked.clear()
         FITS[name].run()
-    assert made == [0] * 5
+    assert made == [0] * 7
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9])

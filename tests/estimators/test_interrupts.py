@@ -66,18 +66,24 @@ def check_clusters(model, X, **groups):
 
 #: A model, its rows for signals, and some few for interrupts at lines.
 CLUSTERS = {
-    "samples": (DPMeans(12.0), clouds(12_000, 6, 40), clouds(4200, 3, 12)),
-    "short": (DPMeans(6.0, tol=0.0), clouds(3500, 4, 30), clouds(300, 2, 8)),
-    "delayed": (DPMeans(2.5, algorithm="delayed"), clouds(4000, 3, 30), clouds(60, 2, 4)),
-    "serial": (DPMeans(1.0, algorithm="serial", random_state=0), clouds(10_000, 3, 30), clouds(100, 2, 4)),
-    "collapsed": (DPMeans(1.0, algorithm="collapsed", random_state=0), clouds(2000, 3, 30), clouds(60, 2, 4)),
-    "full": (DPMeans(40.0, search="full"), clouds(4000, 4, 30), clouds(200, 2, 5)),
+    "samples": (DPMeans(radius=12.0), clouds(12_000, 6, 40), clouds(4200, 3, 12)),
+    "short": (DPMeans(radius=6.0, tol=0.0), clouds(3500, 4, 30), clouds(300, 2, 8)),
+    "delayed": (DPMeans(radius=2.5, algorithm="delayed"), clouds(4000, 3, 30), clouds(60, 2, 4)),
+    "serial": (DPMeans(radius=1.0, algorithm="serial", random_state=0), clouds(10_000, 3, 30), clouds(100, 2, 4)),
+    "collapsed": (DPMeans(radius=1.0, algorithm="collapsed", random_state=0), clouds(2000, 3, 30), clouds(60, 2, 4)),
+    "full": (DPMeans(radius=40.0, search="full"), clouds(4000, 4, 30), clouds(200, 2, 5)),
+    "price": (DPMeans(lam=300.0), clouds(3000, 3, 12, 2.0), clouds(200, 2, 5)),
+    "number": (DPMeans(n_clusters=12), clouds(3000, 3, 12, 2.0), clouds(200, 2, 5)),
     "auto": (DPMeans(), clouds(3000, 3, 8, 6.0), clouds(200, 2, 4, 6.0)),
     "auto, many rows": (DPMeans(), clouds(110_000, 2, 6, 6.0), None),
-    "farthest first": (DPMeans(1.5, init="farthest_first"), clouds(10_000, 3, 30), clouds(200, 2, 5)),
-    "k-means++": (DPMeans(1.5, init="k-means++", random_state=0, n_init=3), clouds(6000, 3, 30), clouds(200, 2, 5)),
-    "kl": (DPMeans(0.4, divergence="kl", smoothing=0.1, search="full"), counts(500, 8, 6), counts(60, 5, 3)),
-    "sparse": (DPMeans(0.8, divergence="kl", smoothing=0.1), sp.csr_matrix(counts(900, 60, 6)), None),
+    "farthest first": (DPMeans(radius=1.5, init="farthest_first"), clouds(10_000, 3, 30), clouds(200, 2, 5)),
+    "k-means++": (
+        DPMeans(radius=1.5, init="k-means++", random_state=0, n_init=3),
+        clouds(6000, 3, 30),
+        clouds(200, 2, 5),
+    ),
+    "kl": (DPMeans(radius=0.4, divergence="kl", smoothing=0.1, search="full"), counts(500, 8, 6), counts(60, 5, 3)),
+    "sparse": (DPMeans(radius=0.8, divergence="kl", smoothing=0.1), sp.csr_matrix(counts(900, 60, 6)), None),
 }
 
 
@@ -97,14 +103,14 @@ def test_an_interrupt_at_any_line_leaves_clusters(name):
 @pytest.mark.parametrize("n", [3000, 12_000])  # all rows at once, and on samples
 def test_what_was_grown_before_an_interrupt_is_kept(place, n, monkeypatch):
     X = clouds(n, 4, 20, 6.0)
-    whole = DPMeans(40.0).fit(X).n_clusters_
+    whole = DPMeans(radius=40.0).fit(X).n_clusters_
 
     def interrupted(*args):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(batch, place, interrupted)
     with pytest.warns(match="interrupted") if place != "merge_halves" or n > 3000 else nullcontext():
-        model = DPMeans(40.0).fit(X)
+        model = DPMeans(radius=40.0).fit(X)
     assert model.n_clusters_ > 0.6 * whole
     check_clusters(model, X)
 
@@ -120,7 +126,7 @@ def test_a_second_fit_that_is_interrupted_leaves_the_first(monkeypatch):
 
     monkeypatch.setattr(models_clusters, "fit", interrupted)
     with pytest.warns(match="interrupted"):
-        model = DPMeans(2.0, init="k-means++", n_init=3, random_state=0).fit(X)
+        model = DPMeans(radius=2.0, init="k-means++", n_init=3, random_state=0).fit(X)
     assert_array_equal(model.labels_, fits[0].labels)
 
 
@@ -132,9 +138,9 @@ def test_a_signal_in_a_batch_of_a_stream_leaves_clusters():
         if model.labels_.size == len(X):
             assert_array_equal(model.labels_, model.predict(X))
 
-    check_signals(lambda: DPMeans(30.0).partial_fit(X[:20]).partial_fit(X), check)
+    check_signals(lambda: DPMeans(radius=30.0).partial_fit(X[:20]).partial_fit(X), check)
     few = X[:400]
-    check_lines(lambda: DPMeans(30.0).partial_fit(few[:20]).partial_fit(few), lambda model: model.predict(few))
+    check_lines(lambda: DPMeans(radius=30.0).partial_fit(few[:20]).partial_fit(few), lambda model: model.predict(few))
 
 
 @pytest.mark.parametrize("search", ["points", "full", "auto"])
@@ -307,10 +313,10 @@ X = np.random.default_rng(0).normal(size=(300, 2))
 assert {module!r} not in sys.modules
 threading.Thread(target=interrupt, daemon=True).start()
 try:
-    DPMeans(2.0).fit(X)
+    DPMeans(radius=2.0).fit(X)
 except KeyboardInterrupt:
     pass
-print(DPMeans(2.0).fit(X).n_clusters_)
+print(DPMeans(radius=2.0).fit(X).n_clusters_)
 """
 
 
@@ -328,7 +334,7 @@ def test_an_interrupt_while_kernels_are_loaded_spoils_nothing(module):
 
 @pytest.mark.parametrize(
     ("call", "X"),
-    [(lambda X: lam_path(X, n_lam=90), clouds(4000, 3, 20)), (lambda X: lam_for_n_components(X, 5), SHORT)],
+    [(lambda X: lam_path(X), clouds(4000, 3, 20)), (lambda X: lam_for_n_components(X, 5), SHORT)],
     ids=["lam_path", "lam_for_n_components"],
 )
 def test_an_interrupt_of_what_has_nothing_to_keep_reaches_the_caller(call, X):

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from kfree import DPMeans, lam_for_k, lam_path
+from kfree import DPMeans, lam_for_k, lam_path, radius_for_k
 
 FILE = Path(__file__).parents[2] / "examples" / "own_family.py"
 
@@ -36,8 +36,8 @@ def test_the_climates_are_found(example, form):
 def test_dense_and_sparse_rows_agree_under_every_algorithm(example, algorithm):
     X, _ = example.make_rain(200)
     family = example.CompoundPoisson()
-    lam = lam_for_k(X, 3, divergence=family)
-    model = DPMeans(lam, divergence=family, algorithm=algorithm, random_state=0).fit(X)
+    lam = radius_for_k(X, 3, divergence=family)
+    model = DPMeans(radius=lam, divergence=family, algorithm=algorithm, random_state=0).fit(X)
     sparse = clone(model).fit(csr_matrix(X))
     assert_array_equal(model.labels_, sparse.labels_)
     assert_allclose(model.objective_, sparse.objective_)
@@ -47,9 +47,11 @@ def test_dense_and_sparse_rows_agree_under_every_algorithm(example, algorithm):
 
 def test_the_path_and_the_radius_work_for_it(example):
     X, _ = example.make_rain(200)
-    path = lam_path(X, divergence=example.CompoundPoisson(), n_lam=5)
-    assert path.n_clusters[0] == 1
-    assert path.n_clusters[-1] > 3
+    path = lam_path(X, divergence=example.CompoundPoisson(), max_clusters=6)
+    assert_array_equal(path.n_clusters, np.arange(1, 7))
+    assert path.best == 3
+    model = DPMeans(lam=lam_for_k(X, 3, divergence=example.CompoundPoisson()), divergence=example.CompoundPoisson())
+    assert_array_equal(model.fit(X).labels_, path.labels(3))
 
 
 def test_its_formulas_belong_together(example):
@@ -68,4 +70,4 @@ def test_a_centre_of_zeros_excludes_rain(example):
 
 def test_negative_amounts_are_refused_with_the_advice(example):
     with pytest.raises(ValueError, match=r"compound_poisson.*X\[0, 1\] = -1.*clip them"):
-        DPMeans(1.0, divergence=example.CompoundPoisson()).fit([[1.0, -1.0], [2.0, 3.0]])
+        DPMeans(radius=1.0, divergence=example.CompoundPoisson()).fit([[1.0, -1.0], [2.0, 3.0]])

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kfree import DPMeans, HDPMeans, HDPTopics, SquaredEuclidean, lam_for_k
+from kfree import DPMeans, HDPMeans, HDPTopics, SquaredEuclidean, radius_for_k
 from kfree.inference.loop import ObjectiveRose, check_fall
 from kfree.inference.shared import hdp_pass
 
@@ -32,7 +32,7 @@ def positive(seed=0):
 def test_divergences_that_are_blind_to_units_give_the_same_in_all_of_them(divergence, algorithm, exponent):
     X = blobs() if divergence == "mahalanobis" else positive()
     lam, setting = 3.0, {"algorithm": algorithm, "divergence": divergence, "search": "points", "order": "index"}
-    there, here = DPMeans(lam, **setting).fit(np.ldexp(X, exponent)), DPMeans(lam, **setting).fit(X)
+    there, here = DPMeans(radius=lam, **setting).fit(np.ldexp(X, exponent)), DPMeans(radius=lam, **setting).fit(X)
     assert_array_equal(there.labels_, here.labels_)
     assert_allclose(there.objective_, here.objective_, rtol=1e-9)
 
@@ -40,8 +40,8 @@ def test_divergences_that_are_blind_to_units_give_the_same_in_all_of_them(diverg
 @pytest.mark.parametrize("exponent", [-490, 0, 490])
 def test_squared_distances_hold_up_to_the_ends_of_their_range(exponent):
     X = blobs()
-    lam = lam_for_k(X, 4)
-    there, here = DPMeans(np.ldexp(lam, 2 * exponent)).fit(np.ldexp(X, exponent)), DPMeans(lam).fit(X)
+    lam = radius_for_k(X, 4)
+    there, here = DPMeans(radius=np.ldexp(lam, 2 * exponent)).fit(np.ldexp(X, exponent)), DPMeans(radius=lam).fit(X)
     assert_array_equal(there.labels_, here.labels_)
     assert_allclose(np.ldexp(there.objective_, -2 * exponent), here.objective_, rtol=1e-9)
 
@@ -55,7 +55,9 @@ def test_rows_that_are_divided_by_their_size_may_have_any(divergence, weight, sp
     w = None if weight is None else np.full(len(X), weight)
     form = sp.csr_matrix if sparse else np.asarray
     setting = {"divergence": divergence, "random_state": 0}
-    there, here = (DPMeans(0.05 * min(weight or 1.0, 1.0), **setting).fit(form(x), sample_weight=w) for x in (odd, X))
+    there, here = (
+        DPMeans(radius=0.05 * min(weight or 1.0, 1.0), **setting).fit(form(x), sample_weight=w) for x in (odd, X)
+    )
     assert_array_equal(there.predict(form(odd)), there.labels_)
     assert_allclose(there.objective_, here.objective_, rtol=1e-6)
     assert there.n_clusters_ == here.n_clusters_ > 1
@@ -64,14 +66,14 @@ def test_rows_that_are_divided_by_their_size_may_have_any(divergence, weight, sp
 def test_a_zero_excludes_rows_however_small_their_entry_is():
     X = np.array([[1.0, 0.0], [3.0, 0.0], [2.0, 0.0]])
     for divergence in ("kl", "poisson", "negative_binomial"):
-        model = DPMeans(1.0, divergence=divergence).fit(X)
+        model = DPMeans(radius=1.0, divergence=divergence).fit(X)
         for tiny in (1e-12, 1e-40, 1e-90, 1e-200):
             assert np.isinf(model.transform([[2.0, tiny]])).all(), (divergence, tiny)
 
 
 def test_a_table_with_tiny_entries_and_zeros_keeps_them_apart():
     X = np.array([[1.0, 0.0], [1.0, 1e-90]] * 5)
-    model = DPMeans(1e-3, divergence="kl", init=X[:2], search="points").fit(X)
+    model = DPMeans(radius=1e-3, divergence="kl", init=X[:2], search="points").fit(X)
     assert_array_equal(model.predict(X), model.labels_)
     assert np.isfinite(model.inertia_)
     assert np.isinf(model.transform(X)[1::2].max(axis=1)).all()
@@ -79,10 +81,10 @@ def test_a_table_with_tiny_entries_and_zeros_keeps_them_apart():
 
 def test_distances_that_float32_cannot_hold_come_in_float64():
     X = (1e30 * np.abs(blobs())).astype(np.float32)
-    costs = DPMeans(1e61).fit(X).transform(X)
+    costs = DPMeans(radius=1e61).fit(X).transform(X)
     assert costs.dtype == np.float64
     assert np.isfinite(costs).all()
-    assert DPMeans(1.0).fit(X / np.float32(1e30)).transform(X / np.float32(1e30)).dtype == np.float32
+    assert DPMeans(radius=1.0).fit(X / np.float32(1e30)).transform(X / np.float32(1e30)).dtype == np.float32
 
 
 @pytest.mark.parametrize("heavy", [1e14, 1e60, 1e140])
@@ -90,7 +92,7 @@ def test_distances_that_float32_cannot_hold_come_in_float64():
 @pytest.mark.parametrize("algorithm", ["batch", "collapsed"])
 def test_weights_of_very_different_size_give_finite_clusters(divergence, algorithm, heavy):
     X, w = positive(), np.where(np.arange(60) % 3, 1.0, heavy)
-    model = DPMeans(0.5, divergence=divergence, algorithm=algorithm, search="full", random_state=0)
+    model = DPMeans(radius=0.5, divergence=divergence, algorithm=algorithm, search="full", random_state=0)
     model.fit(X, sample_weight=w)
     assert np.isfinite([model.objective_, model.inertia_]).all()
     assert_array_equal(model.predict(X), model.labels_)
@@ -112,12 +114,15 @@ def test_equal_rows_are_one_cluster_in_all_units(scale):
         ({"divergence": "mahalanobis"}, blobs() * 1e-200, "columns that vary by 1e-140 to 1e\\+150"),
         ({}, blobs() * 1e200, "1e\\+303 or more from the mean|1e\\+150 is the most whose square"),
         ({}, blobs() * 1e-170, "must lie between 1e-300 and 1e\\+303"),
-        ({"lam": "auto"}, blobs() * 1e-90, "lam='auto' chooses from squares.*between 1e-140 and 1e\\+140"),
+        ({"lam": "auto"}, blobs() * 1e-90, "lam='auto' needs squares of these.*between 1e-140 and 1e\\+140"),
+        ({"lam": 1.0}, blobs() * 1e-90, "lam=1.0 needs squares of these.*between 1e-140 and 1e\\+140"),
+        ({"n_clusters": 3}, blobs() * 1e-90, "n_clusters=3 needs squares of these.*between 1e-140 and 1e\\+140"),
         ({"divergence": "itakura_saito"}, np.array([[1e-300], [1e300]]), "entries between 1e-150 and 1e\\+150"),
         ({"divergence": "poisson"}, np.array([[1.0], [1e60]]), "entries up to 1e\\+50, but X\\[1, 0\\] = 1e\\+60"),
         ({"divergence": "kl"}, np.array([[1e-310], [1.0]]), "sum, which must lie between 1e-300 and 1e\\+300"),
         ({"divergence": "cosine"}, np.array([[1e305], [1.0]]), "length, which must lie between 1e-300"),
         ({"lam": 1e305}, blobs(), "lam must be at most 1.66667e\\+304 for 60 rows, or inf"),
+        ({"radius": 1e305}, blobs(), "radius must be at most 1.66667e\\+304 for 60 rows, or inf"),
         ({"smoothing": 1e200}, blobs(), "smoothing must be 0 or between 1e-150 and 1e\\+150"),
         ({"smoothing": 1.0, "smoothing_mean": [1e160] * 3}, blobs(), "smoothing_mean is 1e\\+303 or more"),
         (
@@ -129,7 +134,7 @@ def test_equal_rows_are_one_cluster_in_all_units(scale):
 )
 def test_tables_that_floats_cannot_hold_are_refused_with_what_they_can(setting, X, message):
     with pytest.raises(ValueError, match=message):
-        DPMeans(**{"lam": 1.0, **setting}).fit(X)
+        DPMeans(**(setting if {"lam", "n_clusters"} & set(setting) else {"radius": 1.0, **setting})).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -143,17 +148,17 @@ def test_tables_that_floats_cannot_hold_are_refused_with_what_they_can(setting, 
 def test_weights_that_sums_would_lose_are_refused(divergence, weight, message):
     X = np.array([[0.0, 1.0], [1.0, 0.5], [1.0, 1.0]])
     with pytest.raises(ValueError, match=message):
-        DPMeans(1.0, divergence=divergence).fit(X, sample_weight=[weight, 1.0, 1.0])
+        DPMeans(radius=1.0, divergence=divergence).fit(X, sample_weight=[weight, 1.0, 1.0])
 
 
 def test_a_product_of_weights_and_distances_that_overflows_is_refused():
     with pytest.raises(ValueError, match=r"Rows are up to .* must lie between 1e-300 and 1e\+303"):
-        DPMeans(1.0).fit(blobs() * 1e100, sample_weight=np.full(60, 1e120))
+        DPMeans(radius=1.0).fit(blobs() * 1e100, sample_weight=np.full(60, 1e120))
 
 
 @pytest.mark.parametrize("far", [1e152, 1e200, 1.7e308])
 def test_rows_asked_about_may_not_be_farther_than_numbers_go(far):
-    model = DPMeans(5.0).fit(blobs())
+    model = DPMeans(radius=5.0).fit(blobs())
     for ask in (model.predict, model.transform, model.score, model.decision_function, model.partial_fit):
         with pytest.raises(ValueError, match=r"Row 1 of X is 1e\+303 or more from the mean"):
             ask([[0.0, 0.0, 0.0], [far, 0.0, 0.0]])
@@ -165,7 +170,8 @@ def test_the_order_in_memory_does_not_change_a_digit(divergence):
     for seed in range(5):
         X, w = np.abs(blobs(seed, n=92, p=8)), np.random.default_rng(seed).random(92)
         fits = [
-            DPMeans(0.5, divergence=divergence).fit(form(X), sample_weight=w) for form in (np.array, np.asfortranarray)
+            DPMeans(radius=0.5, divergence=divergence).fit(form(X), sample_weight=w)
+            for form in (np.array, np.asfortranarray)
         ]
         assert_array_equal(fits[0].objective_trace_, fits[1].objective_trace_)
 
@@ -182,7 +188,7 @@ def test_an_objective_that_becomes_infinite_has_risen():
 def test_the_traces_of_fits_are_finite():
     X = (blobs() > 0).astype(float)
     for init in (X[:1], "farthest_first"):
-        model = DPMeans(0.3, divergence="bernoulli", init=init, algorithm="delayed").fit(X)
+        model = DPMeans(radius=0.3, divergence="bernoulli", init=init, algorithm="delayed").fit(X)
         assert np.isfinite(model.objective_trace_).all()
 
 
@@ -243,4 +249,4 @@ def test_no_warnings_of_numpy_escape_where_rows_are_refused():
         warnings.simplefilter("error")
         for X in (np.array([[np.inf, -np.inf], [1.0, 2.0]], np.float32), np.array([[1e308], [-1e308], [1e308]])):
             with pytest.raises(ValueError, match=r"inf|more than|or more|is the most"):
-                DPMeans(1.0).fit(X)
+                DPMeans(radius=1.0).fit(X)

@@ -25,7 +25,7 @@ from support.short_fits import FITS, results
 #: Seconds after which something hangs.
 HANG = 60.0
 #: Fits for processes that have to load everything first.
-SOME = ["lam", "shared", "features", "tree"]
+SOME = ["radius", "lam", "shared", "features", "tree"]
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 linux = pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="threads are counted where Linux lists them")
 
@@ -109,10 +109,10 @@ def test_callers_share_the_helpers():
 @unix
 def test_ctrl_c_is_the_main_threads(alone):
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(FITS["lam"].result)
+        found = pool.submit(FITS["radius"].result)
         with pytest.raises(KeyboardInterrupt), sigint_after(0.05):
             time.sleep(HANG)
-        assert found.result(HANG) == alone["lam"]
+        assert found.result(HANG) == alone["radius"]
 
 
 # Helpers that do not come
@@ -126,7 +126,7 @@ def test_without_helpers_the_caller_works_alone(alone, monkeypatch):
     monkeypatch.setattr(threads_module, "_helpers", threads_module._Helpers())
     with set_span_threads(4):
         assert list(in_order(lambda i: i * i, range(50))) == [i * i for i in range(50)]
-    assert FITS["lam"].result() == alone["lam"]
+    assert FITS["radius"].result() == alone["radius"]
     assert threads_module._helpers._calls.empty()  # nothing waits for a helper that never comes
 
 
@@ -198,14 +198,14 @@ def test_a_child_that_is_forked_while_others_fit_can_fit(alone):
 
     def fit_on():
         while not over.is_set():
-            FITS["lam"].run()
+            FITS["radius"].run()
 
     others = [threading.Thread(target=fit_on) for _ in range(2)]
     for other in others:
         other.start()
     try:
         for _ in range(8):
-            assert in_child(FITS["lam"].result) == alone["lam"]
+            assert in_child(FITS["radius"].result) == alone["radius"]
     finally:
         over.set()
         for other in others:
@@ -252,9 +252,9 @@ from support.short_fits import FITS
 
 def fit_on():
     while True:
-        FITS["lam"].run()
+        FITS["radius"].run()
 
-FITS["lam"].run()
+FITS["radius"].run()
 threading.Thread(target=fit_on, daemon=True).start()
 time.sleep(0.1)
 """

@@ -15,7 +15,7 @@ from fuzz.watched import Fault, Refused, doubt, watched, weight_of
 
 #: Ends of windows of lam, which may be infinite or, off the envelope, missing; lam as a share of what may be nothing;
 #: deviations of what has no variance.
-_OPEN = ("lam_window_", "path_", "lam_share_", "means_sd_")
+_OPEN = ("lam_window_", "choice_", "path_", "lam_share_", "means_sd_")
 
 
 def _numbers(value: Any) -> np.ndarray | None:
@@ -45,11 +45,62 @@ def finite(case: Case, model: Any) -> list[Fault]:
 
 
 def finite_value(case: Case, value: Any) -> list[Fault]:
-    """The same for what a function returns: a price, a path."""
-    parts = [getattr(value, name) for name in ("lam", "inertia", "objective") if hasattr(value, name)] or [value]
-    if all(np.isfinite(np.asarray(part, dtype=np.float64)).all() for part in parts):
+    """The same for what a function returns: a price, a radius, a path."""
+    path = case.subject == "lam_path"
+    parts = [value.inertia, value.score, value.choice.clearness] if path else [value]
+    if not all(np.isfinite(np.asarray(part, dtype=np.float64)).all() for part in parts):
+        return [Fault("the result is not finite", repr(value)[:200])]
+    if not path:
+        return [] if value > 0 else [Fault("the result is not positive", repr(value))]
+    wrong = _fits_together(case, value.choice) + _nested(case, value)
+    if not np.array_equal(value.n_clusters, np.arange(1, len(value.n_clusters) + 1)):
+        wrong.append(Fault("numbers of clusters are missing", repr(value.n_clusters)[:200]))
+    return wrong
+
+
+def how_many(case: Case, model: Any) -> list[Fault]:
+    """What was asked for is there: so many clusters, a price inside its window, the radius."""
+    if case.subject != "DPMeans":
         return []
-    return [Fault("the result is not finite", repr(value)[:200])]
+    wrong, number, late = [], case.params.get("n_clusters"), _hurried(case)
+    if number is not None and not (model.n_clusters_ == number or (late and model.n_clusters_ < number)):
+        wrong.append(Fault("another number of clusters", f"{model.n_clusters_} for n_clusters={number}"))
+    if case.params.get("radius") is not None:
+        if (model.lam_, model.lam_window_, model.radius_) != (None, None, case.params["radius"]):
+            wrong.append(Fault("a radius is published as something else", repr((model.lam_, model.radius_))))
+    elif (model.lam_ is None) != (model.lam_window_ is None) or (model.lam_ is None and number is None):
+        wrong.append(Fault("there is no price, or no window of it", repr((model.lam_, model.lam_window_))))
+    elif model.lam_ is not None and not model.lam_window_[0] <= model.lam_ <= model.lam_window_[1]:
+        wrong.append(Fault("the price is not in its window", repr((model.lam_, model.lam_window_))))
+    if not model.radius_ >= 0:
+        wrong.append(Fault("radius_ is negative", repr(model.radius_)))
+    chosen = number is None and case.params.get("radius") is None and case.params.get("lam", "auto") == "auto"
+    if chosen != (model.choice_ is not None):
+        return [*wrong, Fault("choice_ is there, or not", repr(model.choice_)[:200])]
+    return wrong + (_fits_together(case, model.choice_) if chosen else [])
+
+
+def _hurried(case: Case) -> bool:
+    """Whether there was little time."""
+    return case.params.get("max_time") is not None and case.params["max_time"] < 1
+
+
+def _fits_together(case: Case, choice: Any) -> list[Fault]:
+    """A choice: what it says can be."""
+    scores = np.concatenate([choice.score, choice.score_without_groups])
+    scores = scores[~np.isnan(scores)]
+    sound = ((scores >= 0) & (scores <= 1 + 1e-12)).all() and np.isfinite(choice.inertia).all()
+    sound &= choice.clearness >= 0 and choice.n_groups >= 1 and choice.best in choice.n_clusters
+    wrong = [] if sound else [Fault("the choice does not fit together", repr(choice)[:300])]
+    return wrong + _nested(case, choice)
+
+
+def _nested(case: Case, record: Any) -> list[Fault]:
+    """Windows of prices: that of one number ends where that of the next begins, and all prices are in one."""
+    window = record.window[np.isfinite(record.window[:, 0])]
+    if len(window) and window[0, 1] == np.inf and window[-1, 0] >= 0 and np.array_equal(window[:-1, 0], window[1:, 1]):
+        return []
+    return [Fault("windows of prices do not nest", repr(record.window)[:300])]
 
 
 def never_rises(case: Case, model: Any) -> list[Fault]:
@@ -152,5 +203,5 @@ def kept(case: Case, model: Any) -> list[Fault]:
 
 
 #: Laws of estimators, and of functions.
-OF_ESTIMATORS = (finite, never_rises, labels, twin, asked, kept)
+OF_ESTIMATORS = (finite, never_rises, labels, twin, how_many, asked, kept)
 OF_FUNCTIONS = (finite_value,)

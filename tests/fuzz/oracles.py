@@ -112,7 +112,8 @@ def _dp_means(case, model, weight):
     if case.params.get("smoothing"):  # the prior's share is told by the law tests
         return None
     total, doubt = _divergence_sums(case, model, _weights(case, model, weight))
-    return Reading(total + model.lam_ * model.n_clusters_, doubt)
+    each = model.radius_ if case.params.get("radius") is not None else model.lam_ or 0.0
+    return Reading(total + (each if np.isfinite(each) else 0.0) * model.n_clusters_, doubt)
 
 
 def _hdp_means(case, model, weight):

@@ -60,7 +60,31 @@ def zero_weights(case: Case, model: Any) -> list[Fault]:
     return _differences(case, model, _second_fit(case.rows(kept)), rows=kept)
 
 
-RELATIONS = {"again": again, "layout": layout, "order": order, "repeat": repeat, "zero weights": zero_weights}
+def price(case: Case, model: Any) -> list[Fault]:
+    """The price that a fit publishes finds its clusters again, and so does that of ``lam_for_k``."""
+    params = {name: value for name, value in case.params.items() if name not in ("lam", "n_clusters", "radius", "k")}
+    if case.subject == "lam_for_k":
+        try:
+            with watched([], "price"):
+                second = _second_fit(case._replace(subject="DPMeans", params=params | {"n_clusters": case.params["k"]}))
+        except Refused:  # fewer rows differ; the price is that of as many clusters as there can be
+            return []
+        if second.lam_ is None or second.lam_ == model:
+            return []
+        return [Fault("price: that of n_clusters is another", f"{second.lam_!r} and {model!r}")]
+    if model.lam_ is None or (model.choice_ is not None and not model.choice_.complete):
+        return []
+    return _differences(case, model, _second_fit(case._replace(params=params | {"lam": model.lam_})), exact=True)
+
+
+RELATIONS = {
+    "again": again,
+    "layout": layout,
+    "order": order,
+    "price": price,
+    "repeat": repeat,
+    "zero weights": zero_weights,
+}
 
 
 def is_comparable(case: Case, seconds: float) -> bool:

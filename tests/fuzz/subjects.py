@@ -59,6 +59,25 @@ def price(rng, X):
     return float(10.0 ** rng.uniform(-6, 6)) if pick == 4 else choose(rng, 5e-324, 1e-300, 1e-20, 1e20, 1e300)
 
 
+def radius(rng, X):
+    """A radius: a share of the spread of the rows, of any size, or at an end."""
+    found = "auto"
+    while isinstance(found, str):
+        found = price(rng, X)
+    return found
+
+
+def how_many(rng, X):
+    """What says how many clusters there are: a price, a radius or a number."""
+    ask = choose(rng, "lam", "lam", "lam", "radius", "radius", "n_clusters")
+    if ask == "lam":
+        return {"lam": price(rng, X) if rng.random() < 0.98 else float("inf")}
+    if ask == "radius":
+        return {"radius": radius(rng, X) if rng.random() < 0.98 else float("inf")}
+    n, distinct = len(X), len(np.unique(X, axis=0))
+    return {"n_clusters": choose(rng, 1, 2, 3, 5, 10, max(n // 3, 1), max(distinct - 1, 1), distinct, n, n + 1)}
+
+
 def limits(rng, most):
     """Clocks and counts; ``most`` seconds in general."""
     return {
@@ -98,7 +117,7 @@ def _hard(rng, X):
 
 def _dp_means(rng, X):
     return {
-        "lam": price(rng, X),
+        **how_many(rng, X),
         "algorithm": choose(rng, "batch", "batch", "batch", "serial", "delayed", "collapsed"),
         "search": choose(rng, "auto", "auto", "points", "polish", "full"),
         **_hard(rng, X),
@@ -219,16 +238,20 @@ def _kernel_mixture(rng, X):
     }
 
 
-def _lam_for_k(rng, X):
+def _for_k(rng, X):
     return {
-        "k": choose(rng, 1, 2, 3, 10),
+        "k": choose(rng, 1, 2, 3, 10, len(X)),
         "divergence": divergence_for(rng, X),
         "smoothing": choose(rng, 0.0, 0.0, 0.5),
     }
 
 
 def _lam_path(rng, X):
-    return {"divergence": divergence_for(rng, X), "n_lam": choose(rng, 1, 2, 8), "max_clusters": choose(rng, 1, 5)}
+    return {
+        "divergence": divergence_for(rng, X),
+        "smoothing": choose(rng, 0.0, 0.0, 0.5),
+        "max_clusters": choose(rng, 1, 5, 20, len(X)),
+    }
 
 
 def _lam_for_n_components(rng, X):
@@ -242,7 +265,7 @@ _MIXTURES = ("predict", "predict_proba", "score_samples", "score")
 SUBJECTS = {
     subject.name: subject
     for subject in (
-        Subject("DPMeans", 0.30, _dp_means, _CLUSTERS, (*_SAME, "order"), 10_000),
+        Subject("DPMeans", 0.30, _dp_means, _CLUSTERS, (*_SAME, "order", "price", "price"), 10_000),
         Subject("HDPMeans", 0.10, _hdp_means, _CLUSTERS, (*_SAME, "order")),
         Subject("HDPTopics", 0.06, _hdp_topics, ("transform", "score", "perplexity"), ("layout", "again"), 100),
         Subject("BPMeans", 0.03, _bp_means, _FEATURES, ("again", "zero weights"), 20, 5),
@@ -256,7 +279,8 @@ SUBJECTS = {
             (*_SAME, "order"),
         ),
         Subject("KernelDPMixture", 0.10, _kernel_mixture, (*_MIXTURES, "mmd2"), (*_SAME, "order"), 200, 12),
-        Subject("lam_for_k", 0.03, _lam_for_k, (), ("layout", "again", "order")),
+        Subject("lam_for_k", 0.02, _for_k, (), ("layout", "again", "order", "price")),
+        Subject("radius_for_k", 0.01, _for_k, (), ("layout", "again", "order")),
         Subject("lam_path", 0.02, _lam_path, (), ("layout", "again", "order"), 100),
         Subject("lam_for_n_components", 0.01, _lam_for_n_components, (), ("again",), 10, 5),
     )

@@ -31,7 +31,7 @@ def covering(X):
 def test_many_groups_are_found_though_lam_covers_them_all(n, unit):
     X, truth = groups(n)
     X = X * unit
-    model = DPMeans(covering(X)).fit(X)
+    model = DPMeans(radius=covering(X)).fit(X)
     assert same_partition(model.labels_, truth)
     trace = model.objective_trace_
     assert (np.diff(trace) <= 1e-9 * np.abs(trace[:-1])).all()
@@ -44,7 +44,7 @@ def test_a_lam_that_comes_from_outliers_does_not_hide_the_groups(unit):
     far = rng.choice(9000, size=90, replace=False)
     X[far] = X.mean(axis=0) + rng.uniform(-1, 1, size=(90, 16)) * 2 * np.ptp(X, axis=0) / 2
     rest = np.setdiff1d(np.arange(9000), far)
-    model = DPMeans(1500.0 * unit**2).fit(X * unit)
+    model = DPMeans(radius=1500.0 * unit**2).fit(X * unit)
     assert same_partition(model.labels_[rest], truth[rest])
 
 
@@ -59,7 +59,7 @@ def test_one_cloud_is_one_cluster_though_splits_would_pay(shape, p, n):
         "exponential": rng.exponential(size=(n, p)),
         "rounded": np.round(rng.normal(size=(n, p)) * 4),
     }[shape]
-    assert DPMeans(covering(X)).fit(X).n_clusters_ == 1
+    assert DPMeans(radius=covering(X)).fit(X).n_clusters_ == 1
 
 
 @pytest.mark.parametrize(("name", "smoothing"), [("poisson", 0.1), ("kl", 0.01), ("bernoulli", 0.1), ("cosine", 0.0)])
@@ -70,8 +70,8 @@ def test_gaps_are_found_by_every_divergence(name, smoothing):
     if name == "bernoulli":
         X = (rng.random((5000, 80)) < rng.choice([0.05, 0.95], size=(20, 80))[truth]).astype(float)
     kind = {"divergence": make(name), "smoothing": smoothing}
-    lam = 1.01 * DPMeans(1e9, algorithm="delayed", **kind).fit(X).transform(X).max()
-    assert same_partition(DPMeans(lam, **kind).fit(X).labels_, truth)
+    lam = 1.01 * DPMeans(radius=1e9, algorithm="delayed", **kind).fit(X).transform(X).max()
+    assert same_partition(DPMeans(radius=lam, **kind).fit(X).labels_, truth)
 
 
 @pytest.mark.parametrize("n", [1500, 6000])
@@ -80,13 +80,13 @@ def test_weights_repetition_and_row_order_make_no_difference_to_gaps(n):
     rng = np.random.default_rng(n)
     w = rng.integers(0, 4, size=n)
     lam = covering(X)
-    one = DPMeans(lam, tol=0.0).fit(X, sample_weight=w)
+    one = DPMeans(radius=lam, tol=0.0).fit(X, sample_weight=w)
     rows = np.repeat(np.arange(n), w)[rng.permutation(w.sum())]
-    two = DPMeans(lam, tol=0.0).fit(X[rows])
+    two = DPMeans(radius=lam, tol=0.0).fit(X[rows])
     assert one.n_clusters_ == 12
     assert_array_equal(one.labels_[rows], two.labels_)
     with threadpool_limits(1):
-        assert_array_equal(DPMeans(lam, tol=0.0).fit(X, sample_weight=w).labels_, one.labels_)
+        assert_array_equal(DPMeans(radius=lam, tol=0.0).fit(X, sample_weight=w).labels_, one.labels_)
 
 
 def one_cluster(X):
@@ -143,9 +143,9 @@ def test_a_split_at_gaps_pays_for_its_clusters_and_needs_room(seed):
 
 def test_without_the_search_for_gaps_the_groups_are_missed(monkeypatch):
     X, truth = groups(6000, k=60)
-    assert same_partition(DPMeans(covering(X)).fit(X).labels_, truth)
+    assert same_partition(DPMeans(radius=covering(X)).fit(X).labels_, truth)
     monkeypatch.setattr(batch, "split_at_gaps", lambda table, centres, *rest, **options: (centres, 0))
-    assert DPMeans(covering(X)).fit(X).n_clusters_ < 60
+    assert DPMeans(radius=covering(X)).fit(X).n_clusters_ < 60
 
 
 @pytest.mark.parametrize(("small", "large"), [(6, 20), (10, 20), (10, 200), (20, 200)])
@@ -153,14 +153,14 @@ def test_a_small_group_far_away_is_a_cluster_though_lam_covers_it(small, large):
     for seed in range(5):
         rng = np.random.default_rng(seed)
         X = np.concatenate([rng.normal(size=(large, 2)), rng.normal((20, 0), size=(small, 2))])
-        assert same_partition(DPMeans(700.0).fit(X).labels_, np.arange(large + small) >= large)
+        assert same_partition(DPMeans(radius=700.0).fit(X).labels_, np.arange(large + small) >= large)
 
 
 def test_rounding_makes_no_clusters():
     rng = np.random.default_rng(0)
     x = 3 * rng.normal(size=20_000) + 60 * rng.integers(3, size=20_000)
     other = 0.01 * rng.normal(size=20_000)
-    plain, rounded = (DPMeans(72.0).fit(np.c_[column, other]).n_clusters_ for column in (x, np.round(x)))
+    plain, rounded = (DPMeans(radius=72.0).fit(np.c_[column, other]).n_clusters_ for column in (x, np.round(x)))
     assert abs(plain - rounded) <= 3  # rounded rows show a valley between any two numbers: it was 23 for 9
 
 
@@ -168,6 +168,6 @@ def test_rounding_makes_no_clusters():
 def test_units_do_not_matter_however_large_or_small(unit):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(mean, size=(200, 2)) for mean in ((0, 0), (9, 0), (0, 9))])
-    labels = DPMeans(300.0).fit(X).labels_
-    assert same_partition(DPMeans(300.0 * unit**2).fit(X * unit).labels_, labels)
+    labels = DPMeans(radius=300.0).fit(X).labels_
+    assert same_partition(DPMeans(radius=300.0 * unit**2).fit(X * unit).labels_, labels)
     assert labels.max() == 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from kfree import DPMeans, HDPMeans, lam_for_k
+from kfree import DPMeans, HDPMeans, radius_for_k
 from kfree.inference.clusters.table import make_memory
 from kfree.inference.goal import Goal, Order, Search
 from kfree.inference.loop import Budget
@@ -42,7 +42,7 @@ def data(name, n=120, p=3, J=6, seed=0):
 
 
 def lams_of(X, name, share=0.5, p=3):
-    lam = 0.6 * lam_for_k(X, 4, **settings_of(name, p))
+    lam = 0.6 * radius_for_k(X, 4, **settings_of(name, p))
     return share * lam, (1 - share) * lam
 
 
@@ -180,12 +180,12 @@ def test_free_local_clusters_and_one_group_are_dp_means(name):
     kind = {**settings_of(name), "search": "points", "tol": 0.0, "random_state": 0}
     pooled = HDPMeans(0.0, lam, **kind).fit(X, groups=groups)
     # a fixed point of the one is a fixed point of the other
-    again = DPMeans(lam, algorithm="serial", init=pooled.cluster_centers_, **kind).fit(X)
+    again = DPMeans(radius=lam, algorithm="serial", init=pooled.cluster_centers_, **kind).fit(X)
     assert_array_equal(again.labels_, pooled.labels_)
     assert_allclose(again.objective_, pooled.objective_, rtol=1e-9)
     one = HDPMeans(0.4 * lam, 0.6 * lam, **kind).fit(X)
     assert one.n_local_clusters_ == one.n_clusters_
-    again = DPMeans(lam, algorithm="serial", init=one.cluster_centers_, **kind).fit(X)
+    again = DPMeans(radius=lam, algorithm="serial", init=one.cluster_centers_, **kind).fit(X)
     assert_array_equal(again.labels_, one.labels_)
     assert_allclose(again.objective_, one.objective_, rtol=1e-9)
 

@@ -1,12 +1,16 @@
-"""The choice of lam from the data."""
+"""How many clusters: the path of solutions, the choice, and the tables without groups it is measured against."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
 from scipy.sparse.csgraph import connected_components
+from scipy.stats import norm
+from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import adjusted_rand_score
 
 from kfree import DPMeans
@@ -14,11 +18,27 @@ from kfree.families import FAMILIES, Family, Geometry, Mahalanobis, Summary, mak
 from kfree.inference.clusters.assign import nearest
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.choose import choose_lam
+from kfree.inference.clusters.how_many.clearness import clearness
+from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.modes import _bridges
-from kfree.inference.clusters.table import Table, make_table
+from kfree.inference.clusters.how_many.price_path import PricePath
+from kfree.inference.clusters.how_many.subsample import draw_pilot
+from kfree.inference.clusters.how_many.surrogates import (
+    Surrogates,
+    UnimodalColumn,
+    _likelihoods,
+    _links,
+    _mode,
+    values_of,
+)
+from kfree.inference.clusters.moves import swap
+from kfree.inference.clusters.table import Table, make_memory, make_table
 from kfree.inference.dip import discoveries
 from kfree.inference.loop import Budget
+from kfree.inference.windows import envelope_windows
 from kfree.rows import CsrRows, DenseRows
+from support.family_data import draw_rows, make
+from support.slow_clusters import Slow
 
 
 def table_of(X, divergence: "str | Family" = "sqeuclidean", weight=None) -> Table:
@@ -70,12 +90,19 @@ def planted(name, seed=0, n=600, K=4, p=12):
 
 
 def check_sound(found, table):
-    lo, hi = found.window
+    choice, mean = found.choice, found.centres(table)
+    lo, hi = found.path.best_at(found.lam)[1:]
     assert 0 < found.lam < np.inf
     assert lo <= found.lam <= hi
-    assert found.mean.ndim == 2
-    assert np.isfinite(found.mean).all()
-    assert np.isfinite(table.geometry.affine(found.mean).offset).all()
+    assert mean.ndim == 2
+    assert np.isfinite(mean).all()
+    assert np.isfinite(table.geometry.affine(mean).offset).all()
+    assert choice.best in choice.n_clusters
+    assert choice.n_groups >= 1
+    assert choice.best not in choice.suggestions
+
+
+# -- the choice --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(set(FAMILIES) - {"mahalanobis"}))
@@ -84,8 +111,10 @@ def test_clear_groups_are_counted_and_found(name):
     table = table_of(X, name)
     found = choose_lam(table, Budget())
     check_sound(found, table)
-    assert found.n_groups == len(found.mean) == 4
-    labels = nearest(table, np.arange(table.n), Centres(table.geometry, found.mean))[0].labels
+    mean = found.centres(table)
+    assert found.choice.n_groups == found.choice.best == len(mean) == 4
+    assert found.choice.clearness > HOW_MANY.clear
+    labels = nearest(table, np.arange(table.n), Centres(table.geometry, mean))[0].labels
     assert adjusted_rand_score(y, labels) > 0.95
 
 
@@ -94,18 +123,27 @@ def test_groups_of_unequal_spread_are_found():
     y = rng.choice(5, 1500, p=[0.5, 0.2, 0.15, 0.1, 0.05])
     spread = np.array([2.0, 1.0, 1.0, 0.5, 0.5])
     X = 8 * rng.normal(size=(5, 5))[y] + rng.normal(size=(1500, 5)) * spread[y][:, None]
-    assert len(choose(X).mean) == 5
+    assert choose(X).choice.best == 5
 
 
 def test_clear_groups_are_found_by_mahalanobis_with_their_covariance():
     X, _ = planted("mahalanobis")
     scale = np.geomspace(0.01, 100, X.shape[1])
-    assert len(choose(X * scale, Mahalanobis(np.diag(scale**2))).mean) == 4
+    assert choose(X * scale, Mahalanobis(np.diag(scale**2))).choice.best == 4
+
+
+def test_clear_groups_of_many_columns_are_found():
+    X, _ = planted("sqeuclidean", n=500, p=150)
+    table = table_of(X)
+    found = choose_lam(table, Budget())
+    check_sound(found, table)
+    assert len(found.centres(table)) == found.choice.best == 4
 
 
 CLOUDS = {
     "gaussian": lambda rng: (rng.normal(size=(800, 3)), "sqeuclidean"),
     "gaussian, one column": lambda rng: (rng.normal(size=(800, 1)), "sqeuclidean"),
+    "gaussian, many columns": lambda rng: (rng.normal(size=(300, 130)), "sqeuclidean"),
     "uniform": lambda rng: (rng.uniform(size=(800, 2)), "sqeuclidean"),
     "uniform, one column": lambda rng: (rng.uniform(size=(800, 1)), "sqeuclidean"),
     "exponential": lambda rng: (rng.exponential(size=(800, 3)), "sqeuclidean"),
@@ -121,21 +159,51 @@ CLOUDS = {
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_one_cloud_is_one_cluster(cloud):
     found = choose(*CLOUDS[cloud](np.random.default_rng(1)))
-    assert found.n_groups == len(found.mean) == 1
-    assert found.window[1] == np.inf
-    assert found.lam == pytest.approx(2 * found.window[0])
-    assert 1 <= len(found.suggestions) <= 3
-    assert all(window.n_clusters > 1 and 0 < window.lo < window.hi for window in found.suggestions)
+    choice = found.choice
+    assert choice.n_groups == choice.best == 1
+    assert choice.window[0, 1] == np.inf
+    assert found.lam == pytest.approx(2 * choice.window[0, 0])
+    assert found.path.best_at(found.lam).n_clusters == 1
+    assert choice.suggestions
+    assert set(choice.suggestions) <= set(choice.n_clusters[np.isfinite(choice.window[:, 0])].tolist()) - {1}
 
 
-@pytest.mark.parametrize("name", ["sqeuclidean", "kl"])
+#: Laws without groups; tables of n rows and p columns.
+LAWS = {
+    "gaussian": lambda rng, n, p: rng.normal(size=(n, p)),
+    "uniform": lambda rng, n, p: rng.uniform(size=(n, p)),
+    "exponential": lambda rng, n, p: rng.exponential(size=(n, p)),
+    "lognormal": lambda rng, n, p: rng.lognormal(size=(n, p)),
+    "t3": lambda rng, n, p: rng.standard_t(3, size=(n, p)),
+    "poisson": lambda rng, n, p: rng.poisson(3.0, size=(n, p)).astype(float),
+    "correlated": lambda rng, n, p: rng.normal(size=(n, p)) @ rng.normal(size=(p, p)),
+    "rounded": lambda rng, n, p: np.round(rng.normal(size=(n, p)), 1),
+}
+
+
+@pytest.mark.parametrize(("n", "p"), [(100, 2), (100, 20), (300, 5), (1000, 2), (1000, 20)])
+@pytest.mark.parametrize("law", LAWS)
+def test_tables_without_groups_are_not_split(law, n, p):
+    assert choose(LAWS[law](np.random.default_rng([n, p]), n, p)).choice.best == 1
+
+
+def check_same(one, other, rtol=1e-9):
+    """Two choices say the same, figure by figure."""
+    assert (one.choice.best, one.choice.n_groups) == (other.choice.best, other.choice.n_groups)
+    assert_array_equal(one.choice.n_clusters, other.choice.n_clusters)
+    for name in ("score", "score_without_groups", "spread_without_groups", "gain", "inertia", "window", "clearness"):
+        scale = np.nanmax(np.abs(np.where(np.isinf(getattr(one.choice, name)), 0.0, getattr(one.choice, name))))
+        assert_allclose(getattr(one.choice, name), getattr(other.choice, name), rtol=rtol, atol=rtol * scale)
+    assert_allclose(one.lam, other.lam, rtol=rtol)
+
+
+@pytest.mark.parametrize("name", ["sqeuclidean", "kl", "poisson"])
 def test_order_of_the_rows_does_not_matter(name):
     X, _ = planted(name)
     X = np.concatenate([X, X[:50]])
     shuffled = X[np.random.default_rng(5).permutation(len(X))]
     one, other = choose(X, name), choose(shuffled, name)
-    assert_allclose(other.lam, one.lam, rtol=1e-9)
-    assert_allclose(other.mean, one.mean, rtol=1e-9, atol=1e-12)
+    check_same(one, other)
 
 
 def test_order_of_the_rows_does_not_matter_where_they_are_sampled():
@@ -143,8 +211,8 @@ def test_order_of_the_rows_does_not_matter_where_they_are_sampled():
     weight = np.random.default_rng(2).uniform(0.5, 2.0, size=len(X))
     order = np.random.default_rng(5).permutation(len(X))
     one, other = choose(X, weight=weight), choose(X[order], weight=weight[order])
-    assert len(one.mean) == 4
-    assert_allclose(other.lam, one.lam, rtol=1e-9)
+    assert one.choice.best == 4
+    check_same(one, other)
 
 
 @pytest.mark.parametrize("name", ["sqeuclidean", "kl", "poisson"])
@@ -152,8 +220,16 @@ def test_sparse_equals_dense(name):
     X, _ = planted(name)
     X = np.where(np.abs(X) < 1, 0.0, np.round(X, 2)) if name == "sqeuclidean" else X
     dense, sparse = choose(X, name), choose(sp.csr_matrix(X), name)
-    assert sparse.n_groups == dense.n_groups == 4
-    assert_allclose(sparse.lam, dense.lam, rtol=1e-6)
+    assert sparse.choice.n_groups == dense.choice.n_groups == 4
+    check_same(dense, sparse, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_whole_weights_are_copies(name):
+    X, _ = planted(name, n=250)
+    weight = np.random.default_rng(3).integers(0, 4, len(X))
+    family = name if name != "mahalanobis" else Mahalanobis(np.eye(X.shape[1]))
+    check_same(choose(X, family, weight=weight), choose(np.repeat(X, weight, axis=0), family))
 
 
 def test_lam_is_a_price_it_scales_with_the_weights():
@@ -165,7 +241,7 @@ def test_rows_of_weight_zero_do_not_count():
     X, _ = planted("sqeuclidean")
     far = np.concatenate([X, 100 + X[:100]])
     weight = np.r_[np.ones(len(X)), np.zeros(100)]
-    assert_allclose(choose(far, weight=weight).lam, choose(X).lam, rtol=1e-9)
+    check_same(choose(far, weight=weight), choose(X))
 
 
 DEGENERATE = {
@@ -185,19 +261,262 @@ def test_degenerate_tables_are_one_cluster(name, case):
     table = table_of(X, name)
     found = choose_lam(table, Budget())
     check_sound(found, table)
-    assert found.n_groups == 1
+    assert found.choice.n_groups == found.choice.best == 1
 
 
 def test_equal_rows_leave_lam_open():
     found = choose(np.ones((30, 2)))
-    assert found.window == (0.0, np.inf)
+    assert found.choice.window.tolist() == [[0.0, np.inf]]
     assert found.lam > 0
 
 
 def test_a_spent_budget_still_gives_an_answer():
     X, _ = planted("sqeuclidean")
     table = table_of(X)
-    check_sound(choose_lam(table, Budget(max_time=0.0)), table)
+    found = choose_lam(table, Budget(max_time=0.0))
+    check_sound(found, table)
+    assert not found.choice.complete
+
+
+@pytest.mark.parametrize("weighting", ["length", "relative"])
+def test_weights_equal_repetition_for_a_chosen_lam_of_histograms_that_count_by_their_length(weighting):
+    rng = np.random.default_rng(2)
+    X, weight = rng.random((200, 5)), rng.integers(0, 4, 200)
+    settings = {"divergence": "kl", "weighting": weighting, "smoothing": 2.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one cluster
+        weighted = DPMeans(**settings).fit(X, sample_weight=weight)
+        repeated = DPMeans(**settings).fit(np.repeat(X, weight, axis=0))
+    assert_allclose(weighted.lam_, repeated.lam_, rtol=1e-9)
+    assert_array_equal(np.repeat(weighted.labels_, weight), repeated.labels_)
+
+
+# -- the path ----------------------------------------------------------------------------------------------------------
+
+
+def path_of(X, divergence="sqeuclidean", weight=None):
+    """The path of a table before anybody has asked for more."""
+    return PricePath(draw_pilot(table_of(X, divergence, weight)), Budget()).trace()
+
+
+@pytest.mark.parametrize("name", ["sqeuclidean", "kl", "bernoulli", "itakura_saito", "cosine"])
+def test_the_solution_of_a_number_does_not_depend_on_what_was_asked_for_before(name):
+    X, _ = planted(name, n=300)
+    fresh, asked = path_of(X, name), path_of(X, name)
+    asked.best_at(asked.cost(1) / 50)
+    asked.look([70, 7, 33, 12])
+    asked.window_of(9)
+    asked.best_at(asked.cost(1) / 1000)
+    for K in (2, 5, 7, 10, 13, 20, 29, 41, 60):
+        one = path_of(X, name)
+        for path in (one, asked, fresh):
+            path.look([K])
+        assert (K in one.ks) == (K in asked.ks) == (K in fresh.ks)
+        if K in one.ks:  # smoothed centres may be fewer than the rows
+            assert_array_equal(one[K].labels, asked[K].labels)
+            assert one[K].inertia == asked[K].inertia == fresh[K].inertia
+    assert {2, 5, 13, 20} <= set(one.ks) | set(asked.ks)
+
+
+@pytest.mark.parametrize("name", ["sqeuclidean", "poisson", "kl"])
+def test_solutions_are_what_they_say(name):
+    X, _ = planted(name, n=200)
+    path = path_of(X, name)
+    path.look(range(1, 30))
+    pilot, family = path.pilot, path.pilot.table.geometry.family
+    for K in path.ks:
+        found = path[K]
+        assert np.unique(found.labels).size == found.mean.shape[0] == K
+        cost = np.array([float(family.divergence(x, mu)) for x, mu in zip(pilot.stats, found.mean[found.labels])])
+        assert_allclose(found.cost, cost, rtol=1e-7, atol=1e-9)
+        assert_allclose(found.inertia, pilot.table.rows.weight @ found.cost)
+        assert_allclose(path.cost(K), found.inertia * len(X) / pilot.n)
+
+
+@pytest.mark.parametrize("name", ["sqeuclidean", "poisson", "kl", "cosine"])
+def test_the_number_at_a_price_is_the_best_of_all_that_are_known(name):
+    X, _ = planted(name, n=300)
+    whole = path_of(X, name)
+    for share in np.geomspace(1e-5, 2.0, 25):
+        path = path_of(X, name)
+        price = share * path.cost(1)
+        found = path.best_at(price)
+        known = np.array(path.ks)
+        value = np.array([path.cost(K) for K in path.ks]) + price * known
+        assert value[known == found.n_clusters][0] == value.min()
+        assert found.lo <= price <= found.hi
+        assert {found.n_clusters - 1, found.n_clusters + 1} - {0, path.longest + 1} <= set(path.ks)
+        again = whole.best_at(price)  # after all that others have asked for
+        assert again == found
+
+
+def test_windows_nest_and_are_those_of_the_envelope():
+    X, _ = planted("sqeuclidean", n=300)
+    path = path_of(X)
+    path.look(range(1, 25))
+    windows = path.windows()
+    ks = sorted(windows)
+    assert ks[0] == 1
+    assert windows[1].hi == np.inf
+    assert windows[ks[-1]].lo == 0.0
+    for small, large in pairwise(ks):
+        assert windows[small].lo == windows[large].hi
+    costs = np.array([path.cost(K) for K in path.ks])
+    for K in ks:
+        value = costs + windows[K].middle * np.array(path.ks)
+        assert path.ks[int(value.argmin())] == K
+    assert_array_equal(np.isfinite(envelope_windows(np.array(path.ks), costs)[:, 0]), [K in windows for K in path.ks])
+
+
+@pytest.mark.parametrize("name", ["sqeuclidean", "poisson", "itakura_saito"])
+def test_the_window_of_a_number_holds_the_prices_at_which_it_is_found(name):
+    X, _ = planted(name, n=300)
+    for K in range(1, 20):
+        path = path_of(X, name)
+        window = path.window_of(K)
+        if window is not None:
+            assert window.n_clusters == K
+            assert window.lo < window.middle < window.hi
+            assert path.best_at(window.middle).n_clusters == path_of(X, name).best_at(window.middle).n_clusters == K
+
+
+@pytest.mark.parametrize("name", ["sqeuclidean", "poisson", "kl", "cosine", "itakura_saito"])
+@pytest.mark.parametrize("seed", range(6))
+def test_swaps_lower_the_costs_and_keep_the_number(name, seed):
+    family, rng = make(name), np.random.default_rng(seed)
+    x = draw_rows(name, 60, 3, seed=seed, boundary=False)
+    weight = rng.uniform(0.5, 2.0, size=60)
+    table, slow = table_of(x, name, weight), Slow(family, x, 0.0, weight)
+    memory = make_memory(60)
+    memory.labels[:] = rng.integers(8, size=60)
+    memory.labels[:8] = np.arange(8)
+    shift = table.rows.shift if family.translates else 0.0
+    mean = np.array([slow.centre(np.flatnonzero(memory.labels == k)) for k in range(8)])
+    centres = Centres(table.geometry, mean - shift)
+    made = 0
+    for _ in range(5):
+        before = slow.objective(memory.labels)
+        centres, swaps = swap(table, centres, memory)
+        made += swaps
+        after = slow.objective(memory.labels)
+        assert after < before if swaps else after == before
+        assert np.unique(memory.labels).size == centres.mean.shape[0] == 8
+        for k in range(8):
+            assert_allclose(centres.mean[k] + shift, slow.centre(np.flatnonzero(memory.labels == k)), atol=1e-9)
+    assert made
+
+
+# -- how clearly rows belong to their cluster --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["sqeuclidean", "poisson", "kl", "cosine"])
+def test_clearness_is_the_mean_of_its_formula(name):
+    X, _ = planted(name, n=240)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
+    path = path_of(X, name, weight)
+    path.look(range(2, 60, 7))
+    pilot, family = path.pilot, path.pilot.table.geometry.family
+    for K in path.ks:
+        mean = path[K].mean
+        D = np.array([[float(family.divergence(x, mu)) for mu in mean] for x in np.asarray(pilot.stats)])
+        labels = D.argmin(axis=1)
+        large = np.bincount(labels, minlength=K) >= 8
+        value = np.zeros(len(D))
+        for i, row in enumerate(D):
+            first, second = np.partition(row, 1)[:2] if K > 1 else (0.0, 0.0)
+            if large[labels[i]] and large.sum() > 1 and second > 0:
+                value[i] = 1 - np.sqrt(first / second)
+        expected = np.average(value, weights=pilot.table.rows.weight)
+        assert_allclose(clearness(pilot, path[K]), expected, rtol=1e-6, atol=1e-9)
+
+
+# -- tables without groups ---------------------------------------------------------------------------------------------
+
+
+def rising(mass, width):
+    """The best rising density of some cells, and its log-likelihood."""
+    fit = IsotonicRegression().fit_transform(np.arange(len(mass)), mass / width, sample_weight=width)
+    return fit, float(mass @ np.log(fit))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_likelihoods_are_those_of_isotonic_fits_of_every_prefix(seed):
+    rng = np.random.default_rng(seed)
+    mass, width = rng.gamma(0.7, size=40) + 1e-3, rng.gamma(1.0, size=40) + 1e-3
+    if seed % 2:
+        mass, width = np.sort(mass), np.ones(40)
+    expected = [rising(mass[:j], width[:j])[1] for j in range(1, 41)]
+    assert_allclose(_likelihoods(mass, width), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_mode_of_a_column_is_the_likeliest_of_all(seed):
+    rng = np.random.default_rng(seed)
+    value = np.sort(rng.normal(size=30))
+    share = rng.dirichlet(np.full(30, 2.0)) + 2e-3  # so heavy that every value is a cell of its own
+    share /= share.sum()
+    column = UnimodalColumn(values_of(value, share), 10**6)
+    edges, cdf = column._edges, column._cdf
+    width, density = np.diff(edges), np.diff(cdf) / np.diff(edges)
+    best = []
+    for mode in range(30):
+        up, first = rising(share[: mode + 1], width[: mode + 1])
+        down, second = rising(share[:mode:-1], width[:mode:-1]) if mode < 29 else (np.empty(0), 0.0)
+        best.append((first + second, np.concatenate([up, down[::-1]])))
+    value, expected = max(best, key=lambda fit: fit[0])
+    assert_allclose(share @ np.log(density), value, rtol=1e-9)
+    assert_allclose(density, expected, rtol=1e-7)
+    lo, hi = _mode(share, width, 10**6)
+    assert (lo + 1, density[lo]) == (hi, pytest.approx(density.max()))  # the cell of the mode, not one next to it
+    top = int(density.argmax())
+    assert (np.diff(density[: top + 1]) >= -1e-9).all()
+    assert (np.diff(density[top:]) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_columns_of_one_mode_keep_their_law_and_no_column_has_two(law):
+    x = LAWS[law](np.random.default_rng(0), 2000, 1)[:, 0]
+    column = UnimodalColumn(values_of(x, np.ones(2000)), 2000)
+    u = (np.arange(2000) + 0.5) / 2000
+    spread = np.subtract(*np.quantile(x, [0.95, 0.05]))
+    inside = (u > 0.05) & (u < 0.95)
+    assert np.abs(column.quantiles(u) - np.sort(x))[inside].max() < 0.1 * spread + 1.01 * (law == "poisson")
+
+
+@pytest.mark.parametrize("values", [2, 3, 7, 400])
+def test_normal_scores_of_ties_are_means_and_their_links_are_set_right(values):
+    rng = np.random.default_rng(values)
+    z = rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], size=400)
+    X = np.c_[np.floor(norm.cdf(z[:, 0]) * values), z[:, 1]]
+    weight = rng.uniform(0.5, 2.0, 400)
+    columns, scores = [values_of(X[:, j], weight) for j in range(2)], np.empty((400, 2))
+    for j, column in enumerate(columns):
+        edge = np.concatenate([[0.0], np.cumsum(column.share)]).clip(1e-12, 1 - 1e-12)
+        mean = [quad(norm.ppf, a, b)[0] / (b - a) for a, b in pairwise(edge)]
+        scores[:, j] = np.array(mean)[column.place]
+    cov = (scores * weight[:, None]).T @ scores / weight.sum()
+    expected = np.clip(cov[0, 1] / (cov[0, 0] * cov[1, 1]), -0.999, 0.999)
+    axes = _links(columns, weight)
+    assert_allclose(axes.T @ axes, [[1, expected], [expected, 1]], atol=1e-4)
+    assert abs(expected - 0.6) < 0.15
+
+
+@pytest.mark.parametrize("radii", [True, False])
+def test_made_up_tables_look_like_the_table(radii):
+    rng = np.random.default_rng(1)
+    X = np.c_[
+        rng.normal(size=(3000, 2)) @ [[1.0, 0.8], [0.0, 0.6]], rng.exponential(size=3000), rng.integers(0, 2, 3000)
+    ]
+    made, weight = Surrogates(X, np.ones(3000)).draw(3000, np.random.default_rng(0), radii=radii)
+    assert_array_equal(weight, 1.0)
+    assert_array_equal(np.unique(made[:, 3]), [0.0, 1.0])
+    assert_allclose(made.mean(axis=0), X.mean(axis=0), atol=0.05)
+    assert_allclose(np.corrcoef(made.T), np.corrcoef(X.T), atol=0.06)
+    for q in (0.1, 0.5, 0.9):
+        assert_allclose(np.quantile(made[:, :3], q, axis=0), np.quantile(X[:, :3], q, axis=0), atol=0.15)
+
+
+# -- valleys -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_bridge_is_a_pair_without_which_there_are_more_parts():
@@ -217,16 +536,3 @@ def test_discoveries_are_the_largest_set_within_the_rate():
     p = np.array([0.001, 0.5, 0.009, 0.02, 0.9])
     assert discoveries(p, 0.05).tolist() == [True, False, True, True, False]
     assert not discoveries(np.array([0.5, 0.6]), 0.05).any()
-
-
-@pytest.mark.parametrize("weighting", ["length", "relative"])
-def test_weights_equal_repetition_for_a_chosen_lam_of_histograms_that_count_by_their_length(weighting):
-    rng = np.random.default_rng(2)
-    X, weight = rng.random((200, 5)), rng.integers(0, 4, 200)
-    settings = {"divergence": "kl", "weighting": weighting, "smoothing": 2.0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # no gap
-        weighted = DPMeans(**settings).fit(X, sample_weight=weight)
-        repeated = DPMeans(**settings).fit(np.repeat(X, weight, axis=0))
-    assert_allclose(weighted.lam_, repeated.lam_, rtol=1e-9)
-    assert_array_equal(np.repeat(weighted.labels_, weight), repeated.labels_)

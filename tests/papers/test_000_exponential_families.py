@@ -6,7 +6,7 @@ from benchmarks import data
 from benchmarks.measure import nmi
 from benchmarks.papers.images import fits, models
 
-from kfree import lam_for_k
+from kfree import radius_for_k
 
 pytestmark = [
     pytest.mark.papers,
@@ -19,7 +19,7 @@ def test_section_5_multinomial_clusters_of_images_beat_gaussian_ones():
     case, found = data.scenes(), {}
     for name, smoothing, X, options, _ in models(case.X):
         if smoothing in (None, 0.1, 1.0):
-            labels = [model.labels_ for model in fits(X, lam_for_k(X, case.k, **options), options, 2)]
+            labels = [model.labels_ for model in fits(X, radius_for_k(X, case.k, **options), options, 2)]
             found[name, smoothing] = np.mean([nmi(case.truth, one) for one in labels])
     gaussian = max(value for (name, _), value in found.items() if name.startswith("Gaussian"))
     assert min(value for (name, _), value in found.items() if name == "multinomial") > gaussian + 0.1

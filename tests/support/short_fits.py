@@ -68,8 +68,10 @@ def features(n, p, k):
 
 FITS = {
     "auto": ShortFit(DPMeans(), clouds(1000, 2, 3, 6.0)),
-    "lam": ShortFit(DPMeans(60.0), clouds(50_000, 5, 8)),
-    "kl": ShortFit(DPMeans(5.0, divergence="kl", smoothing=0.1), counts(600, 80, 4)),
+    "radius": ShortFit(DPMeans(radius=60.0), clouds(50_000, 5, 8)),
+    "lam": ShortFit(DPMeans(lam=5000.0), clouds(12_000, 5, 8)),
+    "number": ShortFit(DPMeans(n_clusters=8), clouds(1000, 2, 8)),
+    "kl": ShortFit(DPMeans(radius=5.0, divergence="kl", smoothing=0.1), counts(600, 80, 4)),
     "shared": ShortFit(HDPMeans(8.0, 60.0, random_state=0), clouds(5000, 3, 8), np.arange(5000) % 7),
     "topics": ShortFit(HDPTopics(n_topics_init=15), counts(300, 200, 4)),
     "price": ShortFit(BPMeans(100.0, n_init=1), features(150, 6, 3)),
