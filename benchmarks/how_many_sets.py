@@ -23,7 +23,7 @@ class Set(NamedTuple):
     X: Any
     truth: Any
     divergence: str = "sqeuclidean"
-    options: dict[str, Any] = {}
+    options: Any = None
 
 
 def _pick(X, truth, n, seed=0):

@@ -304,8 +304,7 @@ class HDPMeans(HardClusters):
 
     def _wish(self, problem: Problem) -> dict[str, Any]:
         """Fields of the goal: what the parameters say, penalties and start apart."""
-        auto = isinstance(self.lam_local, str) or isinstance(self.lam_global, str)
-        search = self.search if self.search != "auto" else "full" if auto else "points"
+        search = "full" if self.search == "auto" else self.search
         order = problem.check_order(self.order)
         if search == "full":
             order = (
