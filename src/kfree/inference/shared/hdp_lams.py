@@ -13,6 +13,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.centres import Centres, Sums
+from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.how_many.choose import AutoLam, choose_lam
 from kfree.inference.clusters.how_many.price_path import PricePath
 from kfree.inference.clusters.moves import close_pairs
@@ -57,11 +58,15 @@ def best_start(table: Table, groups: Groups, path: PricePath, lams: Lams, most: 
 
     A function of the rows and the penalties alone: penalties that were chosen find the same clusters again.
     """
-    code = groups.code[path.pilot.origin]
+    some, rng = _some_groups(groups), np.random.default_rng(0)  # of which nothing is drawn
+    share = table.rows.weights(some.rows).sum() / table.rows.total_weight()
 
     def cost(K: int) -> float:
-        pairs = np.unique(code * np.int64(K) + path[K].labels).size
-        return path.cost(K) + lams.local * pairs + lams.top * K
+        labels = np.full(table.n, -1, np.int32)
+        labels[some.rows] = _assigned(table, some, path.centres(K, table))[0].labels[some.rows]
+        state = regroup(table, some, state_of(table, some, labels, rng), lams)  # groups hold no more than pays
+        costs = table.rows.weights(some.rows) @ own_cost(table, some.rows, state.centres, state.labels[some.rows])
+        return float(costs) + lams.local * state.held.member.size + share * lams.top * K
 
     K = path.cheapest(cost, most)
     return _assigned(table, groups, path.centres(K, table))[0]
