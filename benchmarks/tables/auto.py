@@ -1,4 +1,4 @@
-"""``lam="auto"``: how many clusters, and how well they agree with the labels, beside rivals; and what noise is called."""
+"""``lam="auto"``: how many clusters, and how well they agree with the labels, beside rivals; and answers to noise."""
 
 import warnings
 
@@ -34,8 +34,9 @@ TEXT = (
 NOTES = [
     "Rivals see counts as square roots of frequencies, reduced to 50 dimensions; rows that HDBSCAN calls noise "
     "count as one cluster of their own for ARI, not in K.",
-    "The rule before counted valleys; its figures are from the commit named in benchmarks/how_many_sets.py. What the rule "
-    "has of its own was set on the sets of even number (half A) and controls, seeds 1 and 3 to 5.",
+    "The rule before counted valleys; its figures are from the commit named in benchmarks/how_many_sets.py. Constants "
+    "are those of spec/how-many.md; that there are two kinds of made-up tables, and no fewer clusters than groups with "
+    "a gap, was decided with these sets and controls of other seeds in view.",
 ]
 #: Rows and columns of tables without groups, and their seeds.
 CONTROLS = ((100, 3), (300, 2), (300, 10), (300, 50), (1000, 5), (1000, 20), (5000, 10))
