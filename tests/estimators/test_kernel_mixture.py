@@ -214,6 +214,67 @@ def test_units_change_nothing_but_units(scale):
     assert_allclose(two.score(X * scale), one.score(X) - 2 * np.log(scale), rtol=1e-9)
 
 
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+@pytest.mark.parametrize("bandwidth", ["local", "median"])
+def test_the_units_of_columns_change_nothing_but_units(covariance, bandwidth):
+    X, scale = six_gaussians(3, 0, 200)[0], np.array([2.0**-40, 1.0, 2.0**30])
+    given = {"covariance": covariance, "bandwidth": bandwidth, "random_state": 0}
+    one, two = KernelDPMixture(**given).fit(X), KernelDPMixture(**given).fit(X * scale)
+    assert_array_equal(two.labels_, one.labels_)
+    assert_array_equal(two.weights_, one.weights_)
+    assert_array_equal(two.means_, one.means_ * scale)
+    square = scale[:, None] * scale if covariance == "full" else scale**2
+    assert_array_equal(two.covariances_, one.covariances_ * square)
+    assert_array_equal(two.bandwidth_, one.bandwidth_ * scale)
+    assert (two.mmd2_, two.gap_, two.objective_) == (one.mmd2_, one.gap_, one.objective_)
+    assert_allclose(two.score_samples(X * scale), one.score_samples(X) - np.log(scale).sum(), rtol=1e-12)
+    assert two.mmd_test((X + 0.3) * scale) == one.mmd_test(X + 0.3)
+
+
+def test_columns_scaled_by_any_number_give_the_same_but_for_rounding():
+    X, scale = blobs(), np.array([0.7, 1300.0])
+    means = np.array([[-6.0, -6.0], [0.0, 0.0], [6.0, 6.0], [3.0, 4.0]])
+    one = KernelDPMixture(candidates=means).fit(X)
+    two = KernelDPMixture(candidates=means * scale).fit(X * scale)
+    assert_allclose(two.weights_, one.weights_, atol=1e-4)
+    assert_allclose(two.bandwidth_, one.bandwidth_ * scale, rtol=1e-5)
+    assert_allclose(two.mmd2_, one.mmd2_, rtol=1e-4)
+
+
+def test_given_covariances_are_in_the_units_of_the_columns():
+    X, scale = blobs(), np.array([0.01, 1000.0])
+    means, covariances = np.array([[-6.0, -6.0], [6.0, 6.0]]), np.array([[[1.0, 0.3], [0.3, 2.0]], np.eye(2)])
+    given = {"means": means * scale, "covariances": covariances * (scale[:, None] * scale)}
+    model = KernelDPMixture(candidates=given).fit(X * scale)
+    order = np.argsort(model.means_[:, 0])
+    assert_allclose(model.means_[order], given["means"])
+    assert_allclose(model.covariances_[order], given["covariances"])
+
+
+def test_numbers_are_bandwidths_of_all_columns_as_they_are():
+    X = blobs()
+    model = KernelDPMixture(bandwidth=2.0, candidates=[[-6.0, -6.0], [0, 0], [6, 6]]).fit(X)
+    assert model.bandwidth_ == 2.0
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(2, 2)))[0]
+    turned = KernelDPMixture(bandwidth=2.0, candidates=np.array([[-6.0, -6.0], [0, 0], [6, 6]]) @ turn).fit(X @ turn)
+    assert_allclose(turned.mmd2_, model.mmd2_, rtol=1e-6)  # distances are those of the rows
+    assert_array_equal(KernelDPMixture(bandwidth=[1.0, 2.0]).fit(X).bandwidth_, [1.0, 2.0])
+    assert isinstance(KernelDPMixture(covariance="spherical").fit(X).bandwidth_, float)
+
+
+def test_the_test_for_change_knows_no_table_by_its_units():
+    rng = np.random.default_rng(0)
+    level = []
+    for _ in range(60):  # few rows and many columns: units chosen from one table would tell it from the other
+        X = rng.normal(size=(24, 12))
+        level.append(KernelDPMixture(candidates=X[:2]).fit(X).mmd_test(rng.normal(size=(24, 12)), 99).pvalue)
+    assert np.mean(np.array(level) <= 0.2) < 0.2 + 3 * np.sqrt(0.2 * 0.8 / 60)
+    X = rng.normal(size=(300, 2)) * [1.0, 1e-3]
+    new = rng.normal(size=(300, 2)) * [1.0, 1e-3] + [0.0, 1e-3]
+    new[0, 1] = 1e6  # one row far away does not hide what the others do
+    assert KernelDPMixture().fit(X).mmd_test(new).pvalue < 0.01
+
+
 @pytest.mark.parametrize(("offset", "scale"), [(1e9, 1.0), (-1e3, 1e-2), (0.0, 1 / 3)])
 def test_offsets_change_rounding_and_with_it_the_halves_of_rows_that_are_held_out(offset, scale):
     X = blobs()
@@ -275,7 +336,7 @@ def test_features_stand_for_the_kernel():
 def test_long_tables_are_read_by_features(monkeypatch):
     X = blobs(200)
     number = EMBEDDING._replace(evaluations=1000.0)
-    for module in ("kfree.models.kernel_mixture",):
+    for module in ("kfree.models.kernel_problem", "kfree.models.kernel_mixture"):
         monkeypatch.setattr(f"{module}.EMBEDDING", number)
     model = KernelDPMixture(random_state=0).fit(X)
     assert 0 <= model.mmd2_ < 0.02
@@ -449,7 +510,7 @@ class TestEdges:
         ({"candidates": [["a", "b"]]}, ValueError, "must hold numbers"),
         ({"candidates": {"covariances": 1}}, ValueError, "'means', which is needed"),
         ({"candidates": {"means": [[0, 0]], "covariances": [1.0]}}, ValueError, r"\(1,\), but \(1, 2, 2\) is needed"),
-        ({"candidates": {"means": [[0, 0]], "covariances": [[[1, 0], [0, -1]]]}}, ValueError, "least variance -1"),
+        ({"candidates": {"means": [[0, 0]], "covariances": [[[1, 0], [0, -1]]]}}, ValueError, "least variance -"),
         ({"candidates": {"means": [[0, 0]], "covariances": [[[1, 0.5], [0, 1]]]}}, ValueError, "symmetric"),
         ({"candidates": [[1e200, 0.0]]}, ValueError, "Are their units those of X"),
         ({"n_candidates": 0}, ValueError, "n_candidates must be >= 1"),

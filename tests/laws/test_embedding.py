@@ -431,7 +431,7 @@ class TestMoving:
         def level(moved):
             return 0.5 * p @ target.inner(moved) @ p - target.match(moved) @ p
 
-        found, step = target.slopes(params, p), 1e-5
+        found, step = target.slopes(family, params, p), 1e-5
         for field, slope in (("mean", found.mean), ("covariance", found.covariance)):
             for place in np.ndindex(slope.shape):
                 ends = []
@@ -453,7 +453,7 @@ class TestMoving:
         S, R = target.inner(params), target.match(params)
         weights = solve(S, R, 1e-6)
         start = Moved(params, weights, objective(S, R, 1e-6, weights.p))
-        outcome = move(target, start, np.full(2, 1e-6), Budget())
+        outcome = move(target, family, start, np.full(2, 1e-6), Budget())
         trace = [start.objective, *outcome.trace]
         assert (np.diff(trace) <= 1e-12).all()
         assert trace[-1] < trace[0]

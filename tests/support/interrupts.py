@@ -20,7 +20,7 @@ PREPARING = {
     ("models/clusters.py", "of"),
     ("models/clusters.py", "table"),
     ("models/features.py", "of"),
-    ("models/kernel_mixture.py", "of"),
+    ("models/kernel_problem.py", "of"),
     ("models/mixture.py", "of"),
     ("models/acceleration.py", "partition"),
     ("inference/shared/groups.py", "make_groups"),

@@ -5,9 +5,10 @@ from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.hdp_means import HDPMeans
 from kfree.estimators.hdp_topics import HDPTopics
 from kfree.estimators.k_features import KFeatures
-from kfree.estimators.kernel_mixture import KernelDPMixture, MMDTest, truncation_level
+from kfree.estimators.kernel_mixture import KernelDPMixture, MMDTest
 from kfree.estimators.lam import LamPath, lam_for_k, lam_path, radius_for_k
 from kfree.estimators.stepwise_k_features import StepwiseKFeatures
+from kfree.estimators.truncation import truncation_level
 from kfree.estimators.variational import VariationalDPMixture
 from kfree.models.features import FeaturePath
 

@@ -14,7 +14,8 @@ from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget, attempt
 from kfree.models.checks import check_choice, check_number
-from kfree.models.clusters import Model, Problem
+from kfree.models.clusters import Model, Problem, Stream
+from kfree.models.explain_clusters import Found, explain
 from kfree.models.how_many import Answer, Ask, choice_message, find_clusters
 from kfree.rows import set_span_threads
 
@@ -242,7 +243,9 @@ class DPMeans(HardClusters):
 
         Clusters keep their numbers and new ones are appended; ``labels_`` are those of this batch. The first batch
         is fitted as by ``fit``, which also gives ``radius_``: rows of later batches that are farther than it from every
-        centre open clusters, but with ``n_clusters`` their number stays.
+        centre open clusters. Where the radius was not given it is a guess: if a batch shows a clear gap inside of a
+        cluster, the cluster is parted and ``radius_`` estimated anew; if a batch opens more clusters than a tenth of
+        its rows, a warning says so. With ``n_clusters`` their number stays.
 
         Parameters
         ----------
@@ -267,15 +270,17 @@ class DPMeans(HardClusters):
                 self.radius_ = float(self.radius)
             self._check_radius()
             most = min(np.inf if limit is None else limit for limit in (self.max_clusters, self.n_clusters))
-            self._model, self.labels_, (inertia, prior), complete = self._model.absorb(
-                X, sample_weight, self.weighting, self.radius_, most, budget
-            )
+            stream = Stream(self.radius_, most, estimated=self.radius is None and self.n_clusters is None)
+            before = self.n_clusters_
+            learned = self._model.absorb(X, sample_weight, self.weighting, stream, budget)
+            self._model, self.radius_, self.labels_ = learned.model, learned.radius, learned.labels
             self._publish_model()
-            self.inertia_, self.objective_ = inertia, inertia + prior + self._price() * self.n_clusters_
+            self.inertia_ = learned.inertia
+            self.objective_ = learned.inertia + learned.prior + self._price() * self.n_clusters_
             self.objective_trace_ = np.array([self.objective_])
             self.n_iter_ += 1
-            self.converged_ = complete
-        self._warn("", budget)
+            self.converged_ = learned.complete
+        self._warn(self._stream_message(self.n_clusters_ - before, X.shape[0]), budget)
         return self
 
     def predict(self, X):
@@ -328,6 +333,17 @@ class DPMeans(HardClusters):
         X = check_table(self, X, reset=False)
         with set_span_threads():
             return self._model.score(X, sample_weight, self.weighting)
+
+    def explain(self):
+        """Why there are so many clusters, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        found = Found(self.n_clusters_, self.lam_, self.lam_window_, self.radius_, self.cluster_weights_)
+        return explain(Ask(self.lam, self.n_clusters, self.radius), found, self.choice_)
 
     def _check_parameters(self) -> None:
         if isinstance(self.lam, str):
@@ -417,6 +433,15 @@ class DPMeans(HardClusters):
         if float(value).is_integer() and 1 < value < n:
             text += f" If {value:g} was meant as the number of clusters, pass n_clusters={int(value)}."
         return text + " DPMeans() chooses the number, and lam_path(X) shows what prices lead to."
+
+    def _stream_message(self, opened: int, n: int) -> str:
+        """What the user should know of the clusters that a batch has opened."""
+        if self.radius is not None or opened <= max(_FEW, n / _ROWS_EACH):
+            return ""
+        return (
+            f"This batch of {n} rows opened {opened} clusters: radius_={self.radius_:.4g}, which the first batch gave, "
+            "is small for it. Fit a first batch that is more like what follows, or pass radius."
+        )
 
     def _ask_word(self) -> str:
         return Ask(self.lam, self.n_clusters, self.radius).word

@@ -11,24 +11,15 @@ from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._sklearn import check_table
 from kfree.families import Array
-from kfree.families.points import POINTS, PointFamily
+from kfree.families.points import POINTS, MovableFamily, PointFamily
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.inference.loop import Budget, Info, attempt
 from kfree.models.checks import check_choice, check_flag, check_number, check_verbose
-from kfree.models.kernel_mixture import (
-    SOURCES,
-    FoundWeights,
-    KernelModel,
-    KernelProblem,
-    KernelWish,
-    Looked,
-    Stream,
-    check_bandwidth,
-    find,
-    keep,
-)
+from kfree.models.kernel_bandwidth import check_bandwidth
+from kfree.models.kernel_mixture import FoundWeights, KernelModel, find, keep
+from kfree.models.kernel_problem import SOURCES, KernelProblem, KernelWish, Looked
+from kfree.models.kernel_stream import Stream
 from kfree.rows import set_span_threads
-from kfree.structures import KINDS, enough_pieces
 
 
 class MMDTest(NamedTuple):
@@ -79,9 +70,11 @@ class KernelDPMixture(MixtureEstimator):
         Candidates to make, at most. "auto": as many as there are for "clusters"; else 200, and for "prior" at least
         ``truncation_level(concentration, 1e-6)``.
     bandwidth : {"local", "median"}, float or list of float, default="local"
-        s of the kernel :math:`e^{-|x - y|^2 / 2 s^2}`, in the units of X; components closer than s can hardly be told
-        apart. "local": half the median squared distance from the 20th neighbour is :math:`s^2`; "median": that between
-        rows. Several: the mean of their kernels. One for all columns: scale columns that have different units.
+        s of the kernel :math:`e^{-|x - y|^2 / 2 s^2}`; components closer than s can hardly be told apart. "local": half
+        the median squared distance from the 20th neighbour is :math:`s^2`; "median": that between rows. With both, the
+        columns of Gaussian rows are in units of their standard deviations (except for ``covariance="spherical"``, whose
+        columns have one unit), so that their units do not matter. A number is in the units of X and holds for all
+        columns as they are; several: the mean of their kernels.
     ridge : float or "auto", default=1e-6
         :math:`\epsilon`, in units of the mean squared length of the candidates' kernel means. Larger draws weights
         towards each other. "auto" takes the one of 1e-8, ..., 1e-2 whose weights match held-out rows best.
@@ -116,8 +109,9 @@ class KernelDPMixture(MixtureEstimator):
         Which candidates they are.
     n_candidates_ : int
         T.
-    bandwidth_ : float or array
-        s, or several, in the units of X. Not for "multinomial".
+    bandwidth_ : array (D,), float or array
+        s in the units of X: that of each column where the columns of Gaussian rows are in units of their deviations;
+        else one for all, or several. Not for "multinomial".
     ridge_ : float
         :math:`\epsilon` that was used.
     gap_ : float
@@ -286,7 +280,8 @@ class KernelDPMixture(MixtureEstimator):
         Compared are X and up to 2000 training rows that the model has kept, not X and the fitted density: that is never
         quite right, and with enough rows would be rejected for that alone. If nothing has changed, a p-value is below
         any level with no more than that probability: rows of both tables are dealt at random, and the bandwidth, unless
-        it is given, is chosen from both. If the fit had weights that are not whole numbers, training rows are drawn by
+        it is given, is chosen from both, as are the units of columns (median deviations from the median, which a few
+        rows far away do not change). If the fit had weights that are not whole numbers, training rows are drawn by
         weight, and this holds about.
 
         Parameters
@@ -322,10 +317,13 @@ class KernelDPMixture(MixtureEstimator):
             raise ValueError(
                 f"concentration must be at most {EMBEDDING.most_concentration:g}, got {self.concentration!r}."
             )
-        if check_flag("refine", self.refine) and not family.movable:
-            raise ValueError(
-                f"refine=True moves Gaussian components; family={self.family!r} has none. Set it to False."
-            )
+        moved = None
+        if check_flag("refine", self.refine):
+            if not isinstance(family, MovableFamily):
+                raise ValueError(
+                    f"refine=True moves Gaussian components; family={self.family!r} has none. Set it to False."
+                )
+            moved = family
         if self.max_time is not None:
             check_number("max_time", self.max_time, least=0.0)
         wish = KernelWish(
@@ -333,7 +331,7 @@ class KernelDPMixture(MixtureEstimator):
             _number_or_auto("n_candidates", self.n_candidates, least=1, integer=True),
             _number_or_auto("ridge", self.ridge, least=0.0),
             self._check_features(),
-            bool(self.refine),
+            moved,
             float(self.concentration),
         )
         return wish, family
@@ -352,9 +350,8 @@ class KernelDPMixture(MixtureEstimator):
         self._publish_model(model.mixture, labels)
         self._kernel_model = model
         self.support_, self.n_candidates_ = found.support, found.n_candidates
-        widths = model.bandwidth()
         if model.frame.family.has_width:
-            self.bandwidth_ = float(widths[0]) if widths.size == 1 else widths
+            self.bandwidth_ = model.bandwidth()
         self.ridge_, self.gap_, self.mmd2_ = found.weights.ridge, found.weights.gap, distance
         self.objective_trace_, self.objective_ = np.array(found.trace), found.trace[-1]
         self.n_iter_, self.converged_ = len(found.trace), found.converged
@@ -388,7 +385,7 @@ class KernelDPMixture(MixtureEstimator):
 
 def _find(looked: Looked, params: Any, wish: KernelWish, floor: Array, budget: Budget) -> FoundWeights:
     """Weights, and, if the user interrupts, weights at least."""
-    quick = partial(find, looked, params, wish._replace(refine=False), floor, budget)
+    quick = partial(find, looked, params, wish._replace(moved=None), floor, budget)
     return attempt(partial(find, looked, params, wish, floor, budget), quick, budget)
 
 
@@ -401,51 +398,3 @@ def _number_or_auto(name: str, value: Any, **limits: Any) -> Any:
     if not np.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value!r}. Or pass {name}='auto'.")
     return int(value) if limits.get("integer") else float(value)
-
-
-def truncation_level(concentration, delta, kind="mean", *, chance=0.05, bound=1.0) -> int:
-    r"""How many components of a Dirichlet process leave little behind.
-
-    After T pieces of the stick :math:`\tau_T = e^{-G / \alpha}`, :math:`G \sim Gamma(T, 1)`, is left, and the kernel
-    mean of what is cut off has a squared norm of at most ``bound`` :math:`\tau_T^2`. Theorem 2 of [1]_ has
-    :math:`e^{-T / \alpha}` in place of it, which is its typical size, not a bound.
-
-    Parameters
-    ----------
-    concentration : float
-        :math:`\alpha`. Larger needs more components.
-    delta : float
-        What the squared norm may be.
-    kind : {"mean", "probability", "typical"}, default="mean"
-        What is at most delta: the mean of the bound, the bound except with probability ``chance``, or its typical size
-        (geometric mean), as in [1]_.
-    chance : float, default=0.05
-        For "probability".
-    bound : float, default=1.0
-        Largest value of the kernel; twice that if the weights of the T components are made to sum to one.
-
-    Returns
-    -------
-    int
-
-    References
-    ----------
-    .. [1] Muandet (2012), Hilbert space embedding for Dirichlet process mixtures.
-
-    Examples
-    --------
-    >>> from kfree import truncation_level
-    >>> truncation_level(1.0, 1e-6), truncation_level(1.0, 1e-6, "probability"), truncation_level(1.0, 1e-6, "typical")
-    (13, 12, 7)
-    """
-    for name, value in (("concentration", concentration), ("delta", delta), ("bound", bound)):
-        check_number(name, value, above=0.0)
-        if not np.isfinite(value):
-            raise ValueError(f"{name} must be finite, got {value!r}.")
-    check_choice("kind", kind, KINDS)
-    check_number("chance", chance, above=0.0)
-    if not chance < 1:
-        raise ValueError(f"chance must be below 1, got {chance!r}.")
-    if not concentration <= EMBEDDING.most_concentration:
-        raise ValueError(f"concentration must be at most {EMBEDDING.most_concentration:g}, got {concentration!r}.")
-    return enough_pieces(float(concentration), float(bound) / float(delta), kind, float(chance))

@@ -11,7 +11,7 @@ from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.exact import cost_matrix
 from kfree.inference.clusters.fit import Fitted, fit
-from kfree.inference.clusters.stream import Known, absorb
+from kfree.inference.clusters.stream import Known, absorb, part_at_gaps
 from kfree.inference.clusters.table import Table, make_memory, make_table
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget, repeat
@@ -203,13 +203,36 @@ class Model(NamedTuple):
             return 2 * self.fence
         return float(np.sqrt(self.fence) * np.sqrt(gap)) if self.fence < gap else self.fence
 
-    def absorb(
-        self, X: Any, sample_weight: Any, weighting: str, radius: float, most: float, budget: Budget
-    ) -> tuple["Model", Array, tuple[float, float], bool]:
-        """The model after one more batch, the batch's labels, its inertia and the prior's share, and whether the budget
-        sufficed."""
+    def absorb(self, X: Any, sample_weight: Any, weighting: str, stream: "Stream", budget: Budget) -> "Learned":
+        """The model after one more batch."""
         table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting, opens=True)
-        mean = self.centres - self.shift
-        result = absorb(table, Known(mean, self.total, self.mass), Goal(radius, max_clusters=most), budget)
-        model = self._replace(centres=result.mean + self.shift, total=result.total, mass=result.mass)
-        return model, result.labels, (result.inertia, result.prior), result.complete
+        known, model = Known(self.centres - self.shift, self.total, self.mass), self
+        goal = Goal(stream.radius, max_clusters=stream.most)
+        if stream.estimated:
+            parted, fence = part_at_gaps(table, known, goal, budget)
+            if parted is not known:
+                known = parted
+                model = self._replace(centres=known.mean + self.shift, fence=min(self.fence, fence))
+                goal = goal._replace(lam=model.radius())
+        found = absorb(table, known, goal, budget)
+        model = model._replace(centres=found.mean + self.shift, total=found.total, mass=found.mass)
+        return Learned(model, goal.lam, found.labels, found.inertia, found.prior, found.complete)
+
+
+class Stream(NamedTuple):
+    """How batches are learned from."""
+
+    radius: float  # rows farther than this from every centre open clusters
+    most: float  # clusters
+    estimated: bool  # the radius is a guess, which gaps inside of clusters correct
+
+
+class Learned(NamedTuple):
+    """What a batch has brought."""
+
+    model: Model
+    radius: float
+    labels: Array  # (n,) int32, of the batch
+    inertia: float  # of the batch
+    prior: float  # the prior's share in its objective
+    complete: bool  # the budget sufficed

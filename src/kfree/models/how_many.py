@@ -8,7 +8,6 @@ import numpy as np
 from kfree.families import Array
 from kfree.inference.clusters.fit import Fitted
 from kfree.inference.clusters.how_many.choose import Choice, choose_lam
-from kfree.inference.clusters.how_many.clearness import clearness
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.price_path import PricePath, Window, with_new_centres
 from kfree.inference.clusters.how_many.subsample import draw_pilot
@@ -159,7 +158,8 @@ def find_path(problem: Problem, most: int, budget: Budget) -> Looked:
     path, choice = found.path, found.choice
     path.look(range(1, max(most, 2 * choice.best) + 1))
     ks = [K for K in path.ks if max(most, 2 * choice.best) >= K]
-    windows, pilot = path.windows(ks), path.pilot
+    windows = path.windows(ks)
+    found.evidence.look(ks)
     known = np.isfinite(choice.score_without_groups)
 
     def at_all(curve: Array) -> Array:
@@ -169,7 +169,7 @@ def find_path(problem: Problem, most: int, budget: Budget) -> Looked:
         np.array(ks),
         np.array([windows[K][1:] if K in windows else (np.nan, np.nan) for K in ks]),
         np.array([path.cost(K) for K in ks]),
-        np.array([clearness(pilot, path[K]) if K > 1 else 0.0 for K in ks]),
+        np.array([0.0 if K == 1 else found.evidence.scores.get(K, np.nan) for K in ks]),
         at_all(choice.score_without_groups),
         at_all(choice.spread_without_groups),
         choice,

@@ -72,7 +72,7 @@ def _check_covariances(given: Array, wanted: tuple[int, ...], spread: Spread, un
         raise ValueError(f"candidates['covariances'] has shape {given.shape}, but {wanted} is needed.")
     check_entries("candidates['covariances']", given)
     with np.errstate(over="ignore"):
-        inside = given / float(units.scale[0]) / float(units.scale[0])
+        inside = units.covariances_inside(given)
     least = np.linalg.eigvalsh(inside).min(axis=1) if inside.ndim == 3 else inside.reshape(wanted[0], -1).min(axis=1)
     if inside.ndim == 3 and not np.allclose(inside, inside.transpose(0, 2, 1)):
         raise ValueError("candidates['covariances'] must be symmetric matrices.")
@@ -80,8 +80,9 @@ def _check_covariances(given: Array, wanted: tuple[int, ...], spread: Spread, un
     if not (least >= floor).all() or not np.abs(inside).max() <= _FARTHEST:
         k = int(np.argmin(least))
         raise ValueError(
-            f"candidates['covariances'][{k}] has the least variance {least[k] * float(units.scale[0]) ** 2:g}; it must "
-            f"be at least {floor * float(units.scale[0]) ** 2:g}, a millionth of that of the rows, and finite."
+            f"candidates['covariances'][{k}] has the least variance {least[k]:g} in units in which the variances of "
+            f"the columns of X are about 1; it must be at least {floor:g} there, and finite. Raise it, or check that "
+            "its units are those of X."
         )
     return inside
 

@@ -24,7 +24,7 @@ _BEYOND = 1e100
 
 
 class Units(NamedTuple):
-    """(x - shift) / scale, with powers of two, so that scaling rounds nothing."""
+    """(x - shift) / scale; as ``standardise`` chooses them scales are powers of two, and scaling rounds nothing."""
 
     shift: Array  # (p,)
     scale: Array  # (p,)
@@ -48,6 +48,12 @@ class Units(NamedTuple):
         if inside.ndim == 1:
             return inside * self.scale[0] ** 2
         return inside * (self.scale**2 if inside.ndim == 2 else self.scale[:, None] * self.scale)
+
+    def covariances_inside(self, given: Array) -> Array:
+        """The way back from ``covariances``; one unit at a time, for squares of units may leave the range."""
+        if given.ndim == 1:
+            return given / self.scale[0] / self.scale[0]
+        return given / self.scale / (self.scale if given.ndim == 2 else self.scale[:, None])
 
     def rows(self, X: Any) -> Array:
         """A copy of a table in these units, float64."""

@@ -2,7 +2,7 @@
 
 from kfree.families.points.discrete_points import BitPoints, DocumentPoints
 from kfree.families.points.gaussian_points import DiagonalPoints, FullPoints, GaussianPoints, SphericalPoints
-from kfree.families.points.point_family import Kernel, PointFamily, Slopes, Spread
+from kfree.families.points.point_family import Kernel, MovableFamily, PointFamily, Slopes, Spread
 
 #: Families by name and shape of the covariance; "" where there is none.
 POINTS: dict[str, dict[str, type[PointFamily]]] = {
@@ -11,4 +11,4 @@ POINTS: dict[str, dict[str, type[PointFamily]]] = {
     "bernoulli": {"": BitPoints},
 }
 
-__all__ = ["POINTS", "GaussianPoints", "Kernel", "PointFamily", "Slopes", "Spread"]
+__all__ = ["POINTS", "GaussianPoints", "Kernel", "MovableFamily", "PointFamily", "Slopes", "Spread"]

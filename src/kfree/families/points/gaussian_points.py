@@ -8,7 +8,7 @@ from scipy.linalg import solve_triangular
 
 from kfree.families.base import Array
 from kfree.families.components import Form, Weighted, Whitened
-from kfree.families.points.point_family import Kernel, PointFamily, Slopes, Spread, log_mean_exp, waves
+from kfree.families.points.point_family import Kernel, MovableFamily, Slopes, Spread, log_mean_exp, waves
 
 _LOG_2PI = float(np.log(2 * np.pi))
 # Rounding of squared distances above which rows are centred for each component.
@@ -28,7 +28,7 @@ class Gaussians(NamedTuple):
     covariance: Array  # (K, D, D), (K, D) or (K,)
 
 
-class GaussianPoints(PointFamily):
+class GaussianPoints(MovableFamily):
     r"""What Gaussians of all shapes of covariance share; the kernel is :math:`\exp(-|x - y|^2 / 2 s^2)`.
 
     mu[N(m, C)](x) = \|I + C / s^2\|^{-1/2} exp(-1/2 (x - m)' (C + s^2 I)^{-1} (x - m)), and <mu_i, mu_j> is that of
@@ -38,7 +38,6 @@ class GaussianPoints(PointFamily):
     name = "gaussian"
     continuous = True
     divergence = "sqeuclidean"
-    movable = True
 
     @abstractmethod
     def widened(self, params: Gaussians, width: float) -> Form:
@@ -209,6 +208,8 @@ class GaussianPoints(PointFamily):
 class FullPoints(GaussianPoints):
     """Any covariance."""
 
+    column_units = True
+
     def widened(self, params: Gaussians, width: float) -> Whitened:
         """Whitened distances."""
         root, log_det = _roots(params.covariance, width)
@@ -331,6 +332,8 @@ class _Independent(GaussianPoints):
 
 class DiagonalPoints(_Independent):
     """A variance for each column."""
+
+    column_units = True
 
     def shaped(self, covariance: Array) -> Array:
         """Their diagonals."""

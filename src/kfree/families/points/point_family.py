@@ -45,8 +45,8 @@ class PointFamily(Components):
     divergence: ClassVar[str]
     #: Whether its kernel has a bandwidth.
     has_width: ClassVar[bool] = True
-    #: Whether components can be moved by gradients.
-    movable: ClassVar[bool] = False
+    #: Whether every column may have a unit of its own.
+    column_units: ClassVar[bool] = False
 
     def seen(self, X: Any) -> Any:
         """Rows as the kernel sees them; sparse if X is."""
@@ -113,18 +113,21 @@ class PointFamily(Components):
     def component_features(self, kernel: Kernel, frequencies: Array, params: Any) -> Array:
         """Expected random features of components, (K, F)."""
 
+
+class MovableFamily(PointFamily):
+    """A family whose components can be moved by gradients."""
+
+    @abstractmethod
     def inner_slopes(self, kernel: Kernel, params: Any, p: Array) -> Slopes:
-        """Derivatives of 1/2 p'Sp, if components can be moved."""
-        raise NotImplementedError
+        """Derivatives of 1/2 p'Sp."""
 
+    @abstractmethod
     def row_slopes(self, kernel: Kernel, params: Any, p: Array, X: Any, share: Array) -> Slopes:
-        """Derivatives of p'R for rows with these shares of all, if components can be moved."""
-        raise NotImplementedError
+        """Derivatives of p'R for rows with these shares of all."""
 
+    @abstractmethod
     def feature_slopes(self, frequencies: Array, params: Any, p: Array, excess: Array) -> Slopes:
-        """Derivatives of 1/2 |z|^2 for an excess z of the features of components over those of rows, if components can
-        be moved."""
-        raise NotImplementedError
+        """Derivatives of 1/2 |z|^2 for an excess z of the features of components over those of rows."""
 
 
 def log_mean_exp(logs: list[Array], log_unit: float) -> Array:
@@ -137,9 +140,12 @@ def log_mean_exp(logs: list[Array], log_unit: float) -> Array:
 
 def waves(phase: Array) -> Array:
     """Cosines, then sines, of phases (n, M), over the root of M; single precision is below the noise of features."""
-    turns = phase * (0.5 / np.pi)
-    # of rows that are very far the phase is noise, and any will do
-    turns = np.clip(turns - np.rint(turns), -0.5, 0.5)
-    angle = (turns * (2 * np.pi)).astype(np.float32)
-    scale = np.float32(1 / np.sqrt(phase.shape[1]))
-    return np.concatenate([np.cos(angle) * scale, np.sin(angle) * scale], axis=1)
+    n, M = phase.shape
+    turns, angle, out = phase * (0.5 / np.pi), np.empty((n, M), np.float32), np.empty((n, 2 * M), np.float32)
+    # whole turns go in double precision; of rows that are very far the phase is noise, and any will do
+    np.subtract(turns, np.rint(turns), out=angle, casting="same_kind")
+    angle *= np.float32(2 * np.pi)
+    np.cos(angle, out=out[:, :M])
+    np.sin(angle, out=out[:, M:])
+    out *= np.float32(1 / np.sqrt(M))
+    return out

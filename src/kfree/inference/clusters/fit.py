@@ -12,6 +12,7 @@ from kfree.inference.clusters.bounds import confirmed, loosen
 from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.collapsed import fit_collapsed, partition_cost
+from kfree.inference.clusters.fence import fence_of
 from kfree.inference.clusters.grow import Clustering, Phase, grow, penalised
 from kfree.inference.clusters.search import improve
 from kfree.inference.clusters.seeds import first_centres, global_centre
@@ -186,7 +187,7 @@ def close(table: Table, centres: Centres, sums: Sums, memory: Memory, goal: Goal
         mass,
         total,
         memory.labels,
-        _fence(table, memory),
+        fence_of(memory.cost, table.rows.weight),
         sums.cost,
         objective,
         [*outcome.trace, objective],
@@ -194,29 +195,6 @@ def close(table: Table, centres: Centres, sums: Sums, memory: Memory, goal: Goal
         outcome.converged,
     )
     return Finish(result, changed)
-
-
-def _fence(table: Table, memory: Memory) -> float:
-    """Tukey's outer fence of how far rows are from their centres: roots of divergences, 3 times the distance between
-    their quartiles beyond the third. A few rows far away do not move it, as they would the largest."""
-    cost, weight = memory.cost, np.ones(0)
-    if table.rows.weight.size:
-        held = table.rows.weight > 0
-        cost, weight = cost[held], table.rows.weight[held]
-    root = np.sqrt(np.where(np.isfinite(cost), cost, 0.0))
-    low, high = (_quantile(root, weight, share) for share in CLUSTERS.quartiles)
-    fence = high + CLUSTERS.fence * (high - low)
-    return float(min(fence, 1e150) ** 2) if fence > 0 else float(root.max(initial=0.0) ** 2)
-
-
-def _quantile(values: Array, weight: Array, share: float) -> float:
-    """The least value at or below which a share of the weight lies."""
-    if not weight.size:
-        place = max(0, int(np.ceil(share * values.size)) - 1)
-        return float(np.partition(values, place)[place])
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weight[order])
-    return float(values[order[np.searchsorted(below, share * below[-1] * (1 - 1e-12))]])
 
 
 def canonical_order(mean: Array, mass: Array) -> Array:

@@ -10,6 +10,8 @@ from kfree.inference.clusters.batch import fit_batch
 from kfree.inference.clusters.bounds import loosen
 from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
+from kfree.inference.clusters.cuts import SplitRule, halve
+from kfree.inference.clusters.fence import fence_of
 from kfree.inference.clusters.seeds import global_centre
 from kfree.inference.clusters.table import Memory, Table, make_memory
 from kfree.inference.goal import Goal, Search
@@ -118,3 +120,51 @@ def _open(table: Table, novel: Array, goal: Goal, budget: Budget) -> Array:
     return attempt(
         lambda: fit_batch(sample, start, goal, budget, rng).state.centres.mean, lambda: start.mean[:0], budget
     )
+
+
+def part_at_gaps(table: Table, known: Known, goal: Goal, budget: Budget) -> tuple[Known, float]:
+    """Part clusters whose rows in a batch have a clear gap between them, for as long as there are any; new ones are
+    appended. Also returns the fence of the rows that are not novel, infinite if nothing was parted."""
+    table, fence = table.hashed(), np.inf
+
+    def one_round(known: Known) -> tuple[Known, bool]:
+        nonlocal fence
+        memory = make_memory(table.n)
+        assign(table, Centres(table.geometry, known.mean), memory)
+        near = np.flatnonzero(~(table.excess(memory.cost, goal.lam) > 0))
+        weight = table.rows.weights(near)
+        if known is not first:
+            fence = fence_of(memory.cost[near], weight)
+        parted = _part(table.sample(near, weight), known, memory.labels[near], memory.cost[near], goal.max_clusters)
+        return (known, True) if parted is None else (parted, False)
+
+    first = known
+    return repeat(one_round, known, budget, most=CLUSTERS.rounds)[0], fence
+
+
+def _part(table: Table, known: Known, labels: Array, cost: Array, most: float) -> Known | None:
+    """Clusters after one round of parting; None if there is no gap.
+
+    Of what such a cluster has seen before only the mean is known: it is shared out so that the two sides of the gap,
+    where the batch shows them, have that mean.
+    """
+    K, memory = known.mass.size, Memory(labels, cost, np.full(labels.size, -np.inf))
+    halves = halve(table, memory, SplitRule.CLEAR, np.ones(K, bool), CLUSTERS.trials)
+    parted = np.flatnonzero((halves.gain > 0) & halves.worth_while(SplitRule.CLEAR) & (known.mass > 0))
+    parted = parted[np.argsort(-halves.gain[parted], kind="stable")][: int(min(most - K, parted.size))]
+    if not parted.size:
+        return None
+    new = np.full(K, -1, np.int32)
+    new[parted] = K + np.arange(parted.size)
+    side = np.where(halves.side & (new[labels] >= 0), new[labels], labels).astype(np.int32)
+    batch, weight = table.rows.sums(side, K + parted.size)
+    a, b = (batch[place] / weight[place][:, None] for place in (parted, new[parted]))
+    before, gap = known.total[parted] / known.mass[parted][:, None], b - a
+    share = known.mass[parted] * np.clip(((before - a) * gap).sum(axis=1) / (gap * gap).sum(axis=1), 0.0, 1.0)
+    mass = np.concatenate([known.mass, share])
+    mass[parted] -= share
+    total = np.concatenate([known.total, share[:, None] * b])
+    total[parted] = mass[parted][:, None] * a
+    mean = np.concatenate([known.mean, b])
+    mean[parted] = a
+    return Known(table.as_published(table.geometry.centre(mean, np.ones(len(mean)))), total, mass)

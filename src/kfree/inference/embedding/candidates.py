@@ -97,7 +97,7 @@ class Makers(NamedTuple):
     def _affordable(self, K: int) -> Sample:
         """Rows on which soft passes are made: all, unless that would take too long."""
         columns = self.sample.X.shape[1]
-        work = EMBEDDING.soft_passes * K * columns * (columns if self.family.movable else 1)
+        work = EMBEDDING.soft_passes * K * columns * (columns if self.family.continuous else 1)
         return self.sample.first(int(max(EMBEDDING.soft_rows, EMBEDDING.soft_work / work)))
 
     def _grain(self, labels: Array, K: int) -> Any:

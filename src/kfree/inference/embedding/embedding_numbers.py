@@ -25,6 +25,13 @@ class EmbeddingNumbers(NamedTuple):
     #: Candidates with less weight are none. Set: spec/embedding.md, section 10.
     support: float = 1e-8
 
+    # units of columns: samples are drawn by the content of rows, of which the last digits of sums must be no part
+
+    #: Steps of the means that are subtracted, in units of deviations. Set: rounding of float64.
+    shift_step: float = 2.0**-10
+    #: Steps of the deviations that are units of columns, as shares of a power of two. Set: rounding of float64.
+    scale_step: float = 2.0**-20
+
     # the kernel
 
     #: Neighbour whose distance is the bandwidth, "local". Set: spec/embedding.md, section 8.
@@ -76,8 +83,9 @@ class EmbeddingNumbers(NamedTuple):
     features_each: int = 4
     #: Random features at least. Set: by hand.
     least_features: int = 2000
-    #: (speed) Entries of a temporary over rows. Set: by hand, the cache.
-    entries: int = 1_000_000
+    #: (speed) Entries of a temporary over rows. Set: by hand, a million rows by features: four times as many leave the
+    #: cache, and memory is asked for anew for each block.
+    entries: int = 250_000
 
     # moving
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kfree.families import Array
-from kfree.families.points import Kernel, PointFamily, Slopes
+from kfree.families.points import Kernel, MovableFamily, PointFamily, Slopes
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.inference.embedding.simplex import Part
 from kfree.inference.loop import Budget
@@ -53,8 +53,8 @@ class Target(ABC):
         """R of every part of the rows; OutOfTime if there is a budget, and it is spent before all rows were seen."""
 
     @abstractmethod
-    def slopes(self, params: Any, p: Array) -> Slopes:
-        """Derivatives of 1/2 p'Sp - R'p by the parameters of components."""
+    def slopes(self, family: MovableFamily, params: Any, p: Array) -> Slopes:
+        """Derivatives of 1/2 p'Sp - R'p by the parameters of components of its family, if these can be moved."""
 
     def match(self, params: Any) -> Array:
         """R (T,) of all rows."""
@@ -91,15 +91,15 @@ class ExactTarget(Target):
         sums = sum(over(rows.spans(T + rows.X.shape[1]), of_span, float(rows.X.shape[0]) * T * rows.X.shape[1]))
         return [Part(total / max(m, np.finfo(float).tiny), float(m)) for total, m in zip(np.asarray(sums), mass)]
 
-    def slopes(self, params: Any, p: Array) -> Slopes:
+    def slopes(self, family: MovableFamily, params: Any, p: Array) -> Slopes:
         """A pass over the rows."""
         rows = self.rows
         share = rows.weight / rows.weight.sum()
 
         def of_span(span: slice) -> Slopes:
-            return self.family.row_slopes(self.kernel, params, p, rows.X[span], share[span])
+            return family.row_slopes(self.kernel, params, p, rows.X[span], share[span])
 
-        total = self.family.inner_slopes(self.kernel, params, p)
+        total = family.inner_slopes(self.kernel, params, p)
         entries = float(rows.X.shape[0]) * p.size * rows.X.shape[1]
         for part in over(rows.spans(p.size + rows.X.shape[1]), of_span, entries):
             total = Slopes(total.mean - part.mean, total.covariance - part.covariance)
@@ -132,10 +132,10 @@ class FeatureTarget(Target):
         means = self.sums.total / np.maximum(self.sums.mass, np.finfo(float).tiny)[:, None]
         return [Part(features @ mean / self.unit, float(mass)) for mean, mass in zip(means, self.sums.mass)]
 
-    def slopes(self, params: Any, p: Array) -> Slopes:
+    def slopes(self, family: MovableFamily, params: Any, p: Array) -> Slopes:
         """Features move with the components."""
         excess = self._features(params).T @ p - self.sums.mean
-        found = self.family.feature_slopes(self.frequencies, params, p, excess)
+        found = family.feature_slopes(self.frequencies, params, p, excess)
         return Slopes(found.mean / self.unit, found.covariance / self.unit)
 
 

@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 
 from kfree.families import Array
 from kfree.families.components import take
+from kfree.families.points import MovableFamily
 from kfree.families.points.gaussian_points import Gaussians
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.inference.embedding.kernel_means import Target
@@ -22,11 +23,11 @@ class Moved(NamedTuple):
     objective: float  # 1/2 p' (S + ridge I) p - R' p
 
 
-def move(target: Target, start: Moved, floor: Array, budget: Budget) -> Outcome:
+def move(target: Target, family: MovableFamily, start: Moved, floor: Array, budget: Budget) -> Outcome:
     """Move the components that have weight; the others go. The state of the outcome is a ``Moved``."""
 
     def step(state: Moved) -> tuple[Moved, Info]:
-        params = _descend(target, state, floor, budget)
+        params = _descend(target, family, state, floor, budget)
         S, R = target.inner(params), target.match(params)
         weights = solve(S, R, state.weights.ridge)
         after = Moved(params, weights, objective(S, R, weights.ridge, weights.p))
@@ -44,14 +45,14 @@ def move(target: Target, start: Moved, floor: Array, budget: Budget) -> Outcome:
     return run(step, first, budget, phase="moving", tol=0.5, max_iter=EMBEDDING.rounds, guard=first.objective)
 
 
-def _descend(target: Target, state: Moved, floor: Array, budget: Budget) -> Gaussians:
+def _descend(target: Target, family: MovableFamily, state: Moved, floor: Array, budget: Budget) -> Gaussians:
     """L-BFGS over means and roots of covariances with the weights held."""
     p, shape = state.weights.p, _Shape(state.params, floor)
 
     def value(x: Array) -> tuple[float, Array]:
         params = shape.params(x)
         level = float(0.5 * p @ (target.inner(params) @ p) - target.match(params) @ p)
-        return level, shape.slope(x, *target.slopes(params, p))
+        return level, shape.slope(x, *target.slopes(family, params, p))
 
     def look_at_the_clock(x: Array) -> None:
         if budget.spent:

@@ -43,9 +43,8 @@ def gap_of(S: Array, R: Array, ridge: float, p: Array) -> float:
 def solve(S: Array, R: Array, ridge: float) -> Weights:
     """The best weights; the ridge is raised where S has no Cholesky factor, as with repeated candidates."""
     T = R.size
-    try:
-        lower = np.linalg.cholesky(S + ridge * np.eye(T))
-    except np.linalg.LinAlgError:
+    lower = _factor(S + ridge * np.eye(T))
+    if lower is None:
         ridge = max(10 * ridge, EMBEDDING.least_ridge * max(float(np.trace(S)) / T, 1.0))
         return solve(S, R, ridge)
     b = solve_triangular(lower, R, lower=True, check_finite=False)
@@ -65,6 +64,16 @@ def solve(S: Array, R: Array, ridge: float) -> Weights:
             "kfree; please report it with the data."
         )
     return Weights(best, ridge, gap)
+
+
+def _factor(matrix: Array) -> Array | None:
+    """The Cholesky factor; None where there is none, or a pivot is rounding and of any sign."""
+    try:
+        lower = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return None
+    pivots, rounding = np.diagonal(lower) ** 2, np.finfo(float).eps * matrix.shape[0]
+    return lower if pivots.min() > rounding * np.diagonal(matrix).max() else None
 
 
 def _scale(R: Array, ridge: float) -> float:

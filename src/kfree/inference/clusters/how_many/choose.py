@@ -47,6 +47,7 @@ class AutoLam(NamedTuple):
 
     lam: float  # price of a cluster of the whole table
     path: PricePath
+    evidence: "Evidence"
     choice: Choice
 
     def centres(self, table: Table) -> Array:
@@ -77,7 +78,7 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
         path.look(k for k in (best - 1, best, best + 1) if k > 1)
         evidence.look(K for K in path.ks if path.most >= K and (evidence.seen_as_is(path) or abs(K - best) <= 1))
     choice = _record(path, evidence.scores, null, (best, clear), max(groups.values()), budget)
-    return AutoLam(_price(table, path, choice), path, choice)
+    return AutoLam(_price(table, path, choice), path, evidence, choice)
 
 
 def _views(path: PricePath, budget: Budget) -> list[PricePath]:

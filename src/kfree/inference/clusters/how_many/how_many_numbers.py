@@ -40,7 +40,7 @@ class HowManyNumbers(NamedTuple):
     #: Rows of a cluster that counts. Set: spec/how-many.md, section 2 (one outlier scores near 1).
     fewest: int = 8
     #: Tables without groups that are made up of each of two kinds. Set: spec/how-many.md, section 1 (ten in all).
-    draws: int = 5
+    draws: int = 8
     #: Rows of those that give the standard deviation, where there are more than twice as many; and how many of all rows
     #: are made of each kind then. Set: spec/how-many.md, section 2.
     small: int = 1000

@@ -1,0 +1,32 @@
+"""How far from their centres rows hardly ever are."""
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
+
+
+def fence_of(cost: Array, weight: Array) -> float:
+    """Tukey's outer fence of the roots of divergences: three times the distance of their quartiles beyond the upper.
+
+    A few rows far away do not move it, as they would the largest; where three quarters of the rows are at their centres
+    it is the largest all the same. Weights (n,), or (0,) for ones.
+    """
+    if weight.size:
+        cost, weight = cost[weight > 0], weight[weight > 0]
+    root = np.sqrt(np.where(np.isfinite(cost), cost, 0.0))
+    if not root.size:
+        return 0.0
+    low, high = (_quantile(root, weight, share) for share in CLUSTERS.quartiles)
+    fence = high + CLUSTERS.fence * (high - low)
+    return float(min(fence, 1e150) ** 2) if fence > 0 else float(root.max() ** 2)
+
+
+def _quantile(values: Array, weight: Array, share: float) -> float:
+    """The least value at or below which a share of the weight lies."""
+    if not weight.size:
+        place = max(0, int(np.ceil(share * values.size)) - 1)
+        return float(np.partition(values, place)[place])
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weight[order])
+    return float(values[order[np.searchsorted(below, share * below[-1] * (1 - 1e-12))]])
