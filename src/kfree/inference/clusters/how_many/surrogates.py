@@ -91,7 +91,10 @@ def _mode(share: Array, width: Array, n: int) -> tuple[int, int]:
     mass, size = np.add.reduceat(share, start), np.add.reduceat(width, start)
     rising = _likelihoods(mass, size)
     falling = np.concatenate([_likelihoods(mass[::-1], size[::-1])[::-1][1:], [0.0]])
-    mode = int(np.argmax(rising + falling))
+    likely = rising + falling
+    # of two cells either side of the top both fit as well, and rounding must not choose: it is the denser one
+    tied = np.flatnonzero(likely >= likely.max() - 1e-9 * (1.0 + abs(likely.max())))
+    mode = int(tied[np.argmax(mass[tied] / size[tied])])
     return int(start[mode]), int(start[mode + 1]) if mode + 1 < start.size else share.size
 
 
