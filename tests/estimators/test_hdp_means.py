@@ -55,7 +55,7 @@ def test_auto_penalties_suit_few_large_and_many_small_groups(J, each, hold):
 
 def test_data_without_gaps_are_one_cluster_with_a_warning():
     X = np.random.default_rng(0).normal(size=(1500, 3))
-    with pytest.warns(UserWarning, match="no gap between groups"):
+    with pytest.warns(UserWarning, match="all rows are one cluster"):
         model = HDPMeans().fit(X, groups=np.arange(1500) % 20)
     assert model.n_clusters_ == 1
     assert model.n_local_clusters_ == 20

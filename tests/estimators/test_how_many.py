@@ -202,7 +202,7 @@ def test_a_number_is_exact_with_a_prior_or_the_error_holds_what_it_says(name, sm
             found.append((K, DPMeans(n_clusters=K, **settings).fit(X).n_clusters_))
         except ValueError as error:  # a smoothed centre may be farther from its row than that of another
             told.append(str(error))
-    assert all(K == held for K, held in found)
+    assert all(held == K for K, held in found)
     for error in told:
         most = int(error.rstrip(".").split("<= ")[-1])
         assert DPMeans(n_clusters=most, **settings).fit(X).n_clusters_ == most

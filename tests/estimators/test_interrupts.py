@@ -25,7 +25,7 @@ from kfree import (
 )
 from kfree.inference.clusters import batch
 from kfree.models import clusters as models_clusters
-from support.interrupts import check_lines, check_signals, sigint_after
+from support.interrupts import LOOKING, check_lines, check_signals, sigint_after
 from support.small_corpora import planted
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
@@ -90,13 +90,18 @@ CLUSTERS = {
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_a_signal_at_any_time_leaves_clusters(name):
     model, X, _ = CLUSTERS[name]
-    check_signals(lambda: clone(model).fit(X), lambda model: check_clusters(model, X))
+    least = 0 if model.radius is None else 1  # nearly all the time how many there are is looked for
+    check_signals(lambda: clone(model).fit(X), lambda model: check_clusters(model, X), least=least)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, few) in CLUSTERS.items() if few is not None])
 def test_an_interrupt_at_any_line_leaves_clusters(name):
     model, _, X = CLUSTERS[name]
-    assert check_lines(lambda: clone(model).fit(X), lambda model: check_clusters(model, X)) > 10
+    kept = check_lines(lambda: clone(model).fit(X), lambda model: check_clusters(model, X))
+    if model.radius is not None:
+        assert kept > 10
+    else:  # most lines are those that look for how many there are, which leave nothing; those after them are kept
+        assert check_lines(lambda: clone(model).fit(X), lambda model: check_clusters(model, X), skip=LOOKING) > 0
 
 
 @pytest.mark.parametrize("place", ["apply_moves", "assign", "merge_halves"])

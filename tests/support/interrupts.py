@@ -24,7 +24,17 @@ PREPARING = {
     ("models/mixture.py", "of"),
     ("models/acceleration.py", "partition"),
     ("inference/shared/groups.py", "make_groups"),
+    # how many clusters there are is not known yet: a job that is stopped must not publish "one cluster"
+    ("inference/clusters/how_many/choose.py", "choose_lam"),
+    ("inference/clusters/how_many/subsample.py", "draw_pilot"),
+    ("inference/clusters/how_many/price_path.py", "__init__"),
+    ("inference/clusters/how_many/price_path.py", "trace"),
+    ("inference/clusters/how_many/price_path.py", "best_at"),
+    ("inference/clusters/how_many/price_path.py", "window_of"),
+    ("inference/clusters/how_many/price_path.py", "look"),
 }
+#: Where how many there are is looked for.
+LOOKING = "how_many"
 #: What joins the parts of a fit, each of which is protected: single lines between two of them are not.
 JOINTS = {"fit", "_find", "_finish", "fit_batch", "fit_shared", "absorb", "attempt", "repeat", "run"}
 
@@ -54,11 +64,12 @@ def sigint_after(seconds):
 class AtLine:
     """Raises KeyboardInterrupt at the n-th line of inference that is executed; only counts them if there is no n."""
 
-    def __init__(self, n=None):
-        self.n, self.lines, self.came = n, 0, []
+    def __init__(self, n=None, skip=None):
+        self.n, self.skip, self.lines, self.came = n, skip, 0, []
 
     def __call__(self, frame, event, arg):
-        if event == "line" and frame.f_code.co_filename.startswith(INFERENCE):
+        file = frame.f_code.co_filename
+        if event == "line" and file.startswith(INFERENCE) and not (self.skip and self.skip in file):
             self.lines += 1
             if self.lines == self.n:
                 self.came.append(self.n)
@@ -95,7 +106,7 @@ def _fit(fit, interrupt):
     return model
 
 
-def check_signals(fit, check, *, times=8, seed=0):
+def check_signals(fit, check, *, times=8, seed=0, least=1):
     """Interrupt a fit by signals at random times, spread over what a whole one takes; ``check`` looks at each model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -106,20 +117,24 @@ def check_signals(fit, check, *, times=8, seed=0):
     shares = (np.arange(times) + np.random.default_rng(seed).random(times)) / times
     models = [_fit(fit, sigint_after(share * seconds)) for share in shares]
     models = [model for model in models if model is not None]
-    assert models  # at least one fit was interrupted after it had begun
+    assert len(models) >= least  # so many fits were interrupted after they had begun
     for model in models:
         check(model)
 
 
-def check_lines(fit, check, *, times=20, seed=0):
-    """Interrupt a fit at random lines of inference; ``check`` looks at each model. Returns how many there were."""
-    count = AtLine()
+def check_lines(fit, check, *, times=20, seed=0, skip=None):
+    """Interrupt a fit at random lines of inference; ``check`` looks at each model. Returns how many there were.
+
+    Lines of files with ``skip`` in their path do not count.
+    """
+    count = AtLine(skip=skip)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit()
         with count.watching():
             fit()
-    models = [_fit(fit, AtLine(int(n) + 1).watching()) for n in np.random.default_rng(seed).choice(count.lines, times)]
+    lines = np.random.default_rng(seed).choice(count.lines, times)
+    models = [_fit(fit, AtLine(int(n) + 1, skip).watching()) for n in lines]
     models = [model for model in models if model is not None]
     for model in models:
         check(model)

@@ -247,7 +247,7 @@ def lam_path(
     >>> path.n_clusters
     array([1, 2, 3])
     >>> path.labels(2)
-    array([0, 0, 1, 1, 1], dtype=int32)
+    array([1, 1, 0, 0, 0], dtype=int32)
     """
     X = check_plain_table(X)
     check_number("max_clusters", max_clusters, least=1, integer=True)
