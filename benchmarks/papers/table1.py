@@ -20,8 +20,8 @@ HEADER = ["approach", "K", "NMI", "F-score", "seconds", "paper: K", "NMI", "F-sc
 TEXT = (
     "Images described by counts of visual words, clustered in six ways. F-score: of pairs of images, harmonic mean "
     "of precision and recall. KMeans and the Gaussian mixture are run for every K from 5 to 30; cells give mean "
-    "(standard deviation), seconds are those of one fit. DP-means and DPM-LSA get their radius by farthest-first traversal "
-    "for the true number of classes and start from its centres, as serial sweeps in random order."
+    "(standard deviation), seconds are those of one fit. DP-means and DPM-LSA get their radius by farthest-first "
+    "traversal for the true number of classes and start from its centres, as serial sweeps in random order."
 )
 NOTES = [
     "Other images: the paper used 3411 NUS-WIDE animals of 13 classes with 500 words and Matlab; these are 1500 "
