@@ -26,8 +26,8 @@ NOTES = [
     "up, smoothing 0.2 did not end within 100 s (K 172, NMI 0.946) and 5 gave K 50, NMI 0.996.",
     "The objective is not what tells good clusters here: with thousands of rows in each, to cut a true cluster in two "
     "saves far more than the radius. Where pdc-dp-means has more clusters than there are, its objective may be below "
-    "that of the truth: who wants the lowest objective rather than the clusters asks for `search='full'`, stopped here after "
-    "half of the time that pdc-dp-means took (`max_time`).",
+    "that of the truth: who wants the lowest objective rather than the clusters asks for `search='full'`, stopped here "
+    "after half of the time that pdc-dp-means took (`max_time`).",
     "pdc-dp-means starts from one random row, as in its own example; its published wheel fails in every pass to "
     "relocate empty clusters and goes on, the messages are switched off.",
 ]
