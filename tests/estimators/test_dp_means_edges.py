@@ -111,9 +111,15 @@ def test_auto_says_of_few_rows_what_it_does(n):
         warnings.simplefilter("ignore")
         model = DPMeans().fit(X)
     lo, hi = model.lam_window_
+    whole = ((X - X.mean(axis=0)) ** 2).sum()
     assert model.n_clusters_ == model.n_groups_ == 1
-    assert lo == pytest.approx(((X - X.mean(axis=0)) ** 2).sum(), rel=1e-6)
     assert lo <= model.lam_ <= hi == np.inf
+    assert (
+        whole / max(n - 1, 1) * (1 - 1e-9) <= lo <= whole * (1 + 1e-9)
+    )  # what all clusters save, each; and one at most
+    if n > 1:
+        assert DPMeans(lam=1.001 * lo).fit(X).n_clusters_ == 1
+        assert DPMeans(lam=0.999 * lo).fit(X).n_clusters_ > 1
 
 
 @pytest.mark.parametrize(
@@ -246,15 +252,21 @@ def test_rows_far_from_the_origin_keep_their_digits_however_small_the_unit():
     DPMeans(radius=1.0).fit(np.full((5, 3), 0.1257302210933933e-140))
 
 
-def test_mahalanobis_does_not_depend_on_the_units_of_the_columns():
+@pytest.mark.parametrize("asked", [{}, {"n_clusters": 3}])
+def test_mahalanobis_does_not_depend_on_the_units_of_the_columns(asked):
     rng = np.random.default_rng(0)
     z = rng.integers(3, size=1500)
     X = np.c_[z, z == 1, np.full(1500, 3.0), z] + 0.05 * rng.normal(size=(1500, 4)) * [1, 1, 0, 1]
     units = np.array([1.0, 1e-6, 1e3, 1e5])
-    one, other = (DPMeans(divergence="mahalanobis").fit(data) for data in (X, X * units))
-    assert one.n_clusters_ == 3
+    one, other = (DPMeans(divergence="mahalanobis", **asked).fit(data) for data in (X, X * units))
     assert_array_equal(one.labels_, other.labels_)
-    assert_array_equal(np.unique(np.stack([z, one.labels_]), axis=1).shape, (2, 3))
+    assert one.n_groups_ in (3, None)
+    groups = [
+        DPMeans(lam=lam_for_k(data, 3, divergence="mahalanobis"), divergence="mahalanobis").fit(data)
+        for data in (X, X * units)
+    ]
+    for model in groups:
+        assert_array_equal(np.unique(np.stack([z, model.labels_]), axis=1).shape, (2, 3))
     varies = np.ix_([0, 1, 3], [0, 1, 3])
     found, expected = other.family_.covariance[varies], np.cov((X * units).T, bias=True)[varies]
     assert_allclose(found, expected, rtol=1e-5, atol=1e-9 * np.abs(expected).max())

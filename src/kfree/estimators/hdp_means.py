@@ -47,8 +47,9 @@ class HDPMeans(HardClusters):
     search : {"auto", "points", "full"}, default="auto"
         "points": the three-part passes of the papers: rows choose their clusters one after the other, local clusters
         choose their global ones, centres move. "full": also changes of what a group uses, moves of single rows and
-        of local clusters with the centres following, merges and splits, whatever lowers J. "auto": "full" if a penalty
-        is "auto" (a price), otherwise "points".
+        of local clusters with the centres following, merges and splits, whatever lowers J; it starts from the
+        clusters of the pooled rows that cost least with these penalties, so that
+        ``HDPMeans(model.lam_local_, model.lam_global_)`` finds those of ``model`` again. "auto": "full".
     order : {"random", "index"} or permutation, default="random"
         Order in which "points" visits rows; always group after group, the groups at random, rising, or as they first
         occur in the permutation. "full" has an order of its own, which does not depend on where rows stand.
@@ -304,8 +305,7 @@ class HDPMeans(HardClusters):
 
     def _wish(self, problem: Problem) -> dict[str, Any]:
         """Fields of the goal: what the parameters say, penalties and start apart."""
-        auto = isinstance(self.lam_local, str) or isinstance(self.lam_global, str)
-        search = self.search if self.search != "auto" else "full" if auto else "points"
+        search = "full" if self.search == "auto" else self.search
         order = problem.check_order(self.order)
         if search == "full":
             order = (

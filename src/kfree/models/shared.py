@@ -11,13 +11,15 @@ from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.how_many.choose import Choice
+from kfree.inference.clusters.how_many.price_path import PricePath
+from kfree.inference.clusters.how_many.subsample import draw_pilot
 from kfree.inference.clusters.seeds import first_centres, global_centre
 from kfree.inference.clusters.table import Table, make_memory
 from kfree.inference.goal import Goal, Search, Start
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.shared.groups import Groups, Held, Lams, find_slots
 from kfree.inference.shared.hdp_fit import fit_shared
-from kfree.inference.shared.hdp_lams import choose_lams
+from kfree.inference.shared.hdp_lams import best_start, choose_lams
 from kfree.inference.shared.hdp_pass import SharedFit, predict_rows, start_state
 from kfree.inference.shared.hdp_search import best_shares, state_of
 from kfree.inference.shared.row_choices import SharedState
@@ -41,14 +43,21 @@ class SharedAim(NamedTuple):
     ) -> "SharedAim":
         """The user's wish (fields of a goal) with prices (local, global; None: from the data) and ``init`` resolved."""
         local, top = lams
-        if local is not None and top is not None:
+        own = isinstance(init, str) and init == "auto" and wish["search"] is Search.FULL
+        given, table = local is not None and top is not None, problem.table
+        if given and not own:
             return cls(_with(problem.goal(wish, local + top, init), Lams(local, top)))
-        check_reach(problem.table, problem.family, squares="'auto'")
-        found = choose_lams(problem.table, groups, (local, top), budget)
-        own = isinstance(init, str) and init == "auto" and found.mean.shape[0] <= wish["max_clusters"]
-        given = found.mean + problem.shift if own else init
-        goal = _with(problem.goal(wish, found.lams.both, given), found.lams)._replace(paired=own)
-        return cls(goal, found.pooled.choice, found.labels if own else None)
+        check_reach(table, problem.family, squares="a price" if given else "'auto'")
+        choice = None
+        if given:
+            prices, path = Lams(local, top), PricePath(draw_pilot(table), budget).trace()
+        else:
+            prices, (_, path, _, choice) = choose_lams(table, groups, (local, top), budget)
+        if not own:
+            return cls(_with(problem.goal(wish, prices.both, init), prices), choice)
+        start = best_start(table, groups, path, prices, wish["max_clusters"])
+        goal = _with(problem.goal(wish, prices.both, start.mean + problem.shift), prices)._replace(paired=True)
+        return cls(goal, choice, start.labels)
 
     def state(self, problem: Problem, groups: Groups, budget: Budget, rng: np.random.Generator) -> SharedState:
         """The state before the first pass."""

@@ -12,8 +12,10 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.inference.clusters.assign import assign
-from kfree.inference.clusters.centres import Centres
+from kfree.inference.clusters.centres import Centres, Sums
+from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.how_many.choose import AutoLam, choose_lam
+from kfree.inference.clusters.how_many.price_path import PricePath
 from kfree.inference.clusters.moves import close_pairs
 from kfree.inference.clusters.table import Table, make_memory
 from kfree.inference.loop import Budget, repeat
@@ -24,30 +26,58 @@ from kfree.inference.shared.row_choices import SharedState
 
 
 class AutoLams(NamedTuple):
-    """Penalties chosen from the data, and the clustering of the pooled rows they come from."""
+    """Penalties chosen from the data, and the path of the pooled rows they come from."""
 
     lams: Lams
     pooled: AutoLam
-    mean: Array  # (K, p) their centres
-    labels: Array  # (n,) nearest of the pooled centres
+
+
+class PooledStart(NamedTuple):
+    """A clustering of the pooled rows from which a fit with given penalties starts."""
+
+    mean: Array  # (K, p)
+    labels: Array  # (n,) nearest of them; -1 for rows of no group
 
 
 def choose_lams(table: Table, groups: Groups, given: tuple[float | None, float | None], budget: Budget) -> AutoLams:
     """The penalties, local and global, that are not given."""
     local, top = given
     pooled = choose_lam(table, budget)
+    start, sums = _assigned(table, groups, pooled.centres(table))
+    K = int((sums.mass > 0).sum())
+    if local is None:
+        local = _share_of_a_group(table, groups, start.labels, pooled.lam * K, budget)
+    if top is None:
+        both = _groups_of_neighbours(table, groups, start.labels, sums.total, sums.mass)
+        top = float(np.clip(pooled.lam - local * both, HDP.least_share * pooled.lam, pooled.lam))
+    return AutoLams(Lams(local, top), pooled)
+
+
+def best_start(table: Table, groups: Groups, path: PricePath, lams: Lams, most: float) -> PooledStart:
+    """The solution of the pooled rows, of at most so many clusters, that costs least with these penalties.
+
+    A function of the rows and the penalties alone: penalties that were chosen find the same clusters again.
+    """
+    some, rng = _some_groups(groups), np.random.default_rng(0)  # of which nothing is drawn
+    share = table.rows.weights(some.rows).sum() / table.rows.total_weight()
+
+    def cost(K: int) -> float:
+        labels = np.full(table.n, -1, np.int32)
+        labels[some.rows] = _assigned(table, some, path.centres(K, table))[0].labels[some.rows]
+        state = regroup(table, some, state_of(table, some, labels, rng), lams)  # groups hold no more than pays
+        costs = table.rows.weights(some.rows) @ own_cost(table, some.rows, state.centres, state.labels[some.rows])
+        return float(costs) + lams.local * state.held.member.size + share * lams.top * K
+
+    K = path.cheapest(cost, most)
+    return _assigned(table, groups, path.centres(K, table))[0]
+
+
+def _assigned(table: Table, groups: Groups, mean: Array) -> tuple[PooledStart, Sums]:
     memory = make_memory(table.n)
-    mean = pooled.centres(table)
     sums = assign(table, Centres(table.geometry, mean), memory)
     labels = np.full(table.n, -1, np.int32)
     labels[groups.rows] = memory.labels[groups.rows]
-    K = int((sums.mass > 0).sum())
-    if local is None:
-        local = _share_of_a_group(table, groups, labels, pooled.lam * K, budget)
-    if top is None:
-        both = _groups_of_neighbours(table, groups, labels, sums.total, sums.mass)
-        top = float(np.clip(pooled.lam - local * both, HDP.least_share * pooled.lam, pooled.lam))
-    return AutoLams(Lams(local, top), pooled, mean, labels)
+    return PooledStart(mean, labels), sums
 
 
 def _share_of_a_group(table: Table, groups: Groups, labels: Array, price: float, budget: Budget) -> float:

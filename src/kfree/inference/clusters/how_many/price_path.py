@@ -5,7 +5,8 @@ are always made, one from the other; any other number is made from its two neigh
 is a function of the rows and of K, whoever asks for it: a price, a number, or the choice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -224,13 +225,22 @@ class PricePath:
 
     def best_at(self, price: float) -> Window:
         """The number of clusters that is best at a price of one, and the prices for which it is."""
-        known = {K for K in self.solutions if self.most >= K}  # not what others have asked for
-        asked = set(known)
+        best, known = self._search(lambda K: self.cost(K) + price * K, np.inf)
+        return self.windows(known).get(best, Window(best, price, price))
+
+    def cheapest(self, cost: Callable[[int], float], most: float) -> int:
+        """The number of clusters, at most so many, for which a cost of it is least."""
+        return self._search(cost, most)[0]
+
+    def _search(self, cost: Callable[[int], float], most: float) -> tuple[int, set[int]]:
+        """The cheapest number, and those that were looked at: first the grid, then around the cheapest one."""
+        known = {K for K in self.solutions if min(self.most, most) >= K}  # not what others have asked for
+        asked, cost = set(known), cache(cost)
         while True:
-            best = min(sorted(known), key=lambda K: self.cost(K) + price * K)
-            new = self._around(best, asked)
+            best = min(sorted(known), key=cost)
+            new = [K for K in self._around(best, asked) if most >= K]
             if not new or self.budget.spent:
-                return self.windows(known).get(best, Window(best, price, price))
+                return best, known
             self.look(new)
             asked.update(new)
             known.update(K for K in new if K in self.solutions or self._between.get(K))
