@@ -28,8 +28,8 @@ NOTES = [
     "models, not the numbers.",
     "Without smoothing the multinomial model has no finite radius: nearly every image lacks a word that another one "
     "has, so farthest-first radii are infinite (the paper does not say how it dealt with this). `smoothing` is the "
-    "weight of one pseudo-image, the mean of all, in every cluster. All values that were tried are shown; none is chosen "
-    "by the classes. The picture has two of them.",
+    "weight of one pseudo-image, the mean of all, in every cluster. All values that were tried are shown; none is "
+    "chosen by the classes. The picture has two of them.",
     "The Gaussian model sees raw counts, and frequencies in the second row.",
     "Orders matter only where a cluster is opened after the start; elsewhere the standard deviation is zero.",
 ]
