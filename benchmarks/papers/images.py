@@ -16,20 +16,20 @@ SMOOTHINGS = (0.01, 0.1, 0.2, 1.0, 5.0)
 DRAWN = (None, 0.1, 1.0)
 #: Expected numbers of clusters at which the picture is drawn.
 KS = (4, 6, 8, 10, 15, 20, 30, 45)
-HEADER = ["model", "smoothing", "lam", "K", "NMI, mean of 10 orders", "sd", "NMI of batch", "K of batch", "paper"]
+HEADER = ["model", "smoothing", "radius", "K", "NMI, mean of 10 orders", "sd", "NMI of batch", "K of batch", "paper"]
 TEXT = (
-    "Clusters of images described by counts of 1000 visual words. Both models get lam by farthest-first traversal "
-    "for the true number of classes and start from its centres; rows are visited in a fresh random order in each "
-    "pass, as in the paper. NMI is against the classes. Beside it the default algorithm, which is deterministic."
+    "Clusters of images described by counts of 1000 visual words. Both models get their radius by farthest-first "
+    "traversal for the true number of classes and start from its centres; rows are visited in a fresh random order in "
+    "each pass, as in the paper. NMI is against the classes. Beside it the default algorithm, which is deterministic."
 )
 NOTES = [
     "Other images: the paper took 1000 ImageNet pictures of 10 classes, which it does not publish; these are 1500 "
     "pictures of 15 kinds of scene (100 each), by the same recipe (dense SIFT, 1000 words). Compare the order of the "
     "models, not the numbers.",
-    "Without smoothing the multinomial model has no finite lam: nearly every image lacks a word that another one has, "
-    "so farthest-first radii are infinite (the paper does not say how it dealt with this). `smoothing` is the weight "
-    "of one pseudo-image, the mean of all, in every cluster. All values that were tried are shown; none is chosen by "
-    "the classes. The picture has two of them.",
+    "Without smoothing the multinomial model has no finite radius: nearly every image lacks a word that another one "
+    "has, so farthest-first radii are infinite (the paper does not say how it dealt with this). `smoothing` is the "
+    "weight of one pseudo-image, the mean of all, in every cluster. All values that were tried are shown; none is "
+    "chosen by the classes. The picture has two of them.",
     "The Gaussian model sees raw counts, and frequencies in the second row.",
     "Orders matter only where a cluster is opened after the start; elsewhere the standard deviation is zero.",
 ]

@@ -20,8 +20,8 @@ HEADER = ["approach", "K", "NMI", "F-score", "seconds", "paper: K", "NMI", "F-sc
 TEXT = (
     "Images described by counts of visual words, clustered in six ways. F-score: of pairs of images, harmonic mean "
     "of precision and recall. KMeans and the Gaussian mixture are run for every K from 5 to 30; cells give mean "
-    "(standard deviation), seconds are those of one fit. DP-means and DPM-LSA get lam by farthest-first traversal "
-    "for the true number of classes and start from its centres, as serial sweeps in random order."
+    "(standard deviation), seconds are those of one fit. DP-means and DPM-LSA get their radius by farthest-first "
+    "traversal for the true number of classes and start from its centres, as serial sweeps in random order."
 )
 NOTES = [
     "Other images: the paper used 3411 NUS-WIDE animals of 13 classes with 500 words and Matlab; these are 1500 "
@@ -31,8 +31,8 @@ NOTES = [
     "GMM: diagonal covariances (a full one would have 500 000 parameters a component), variance floor 1 (a word "
     "counts as 1).",
     "DPM by Gibbs sampling: not yet.",
-    "DPM-LSA needs smoothing: without it divergences between images with different empty words are infinite, lam "
-    "among them. All values that were tried are shown; with 0.01 lam is 1.82, near the paper's 1.73.",
+    "DPM-LSA needs smoothing: without it divergences between images with different empty words are infinite, the "
+    "radius among them. All values that were tried are shown; with 0.01 the radius is 1.82, near the paper's 1.73.",
     "Seconds are of one run each and not a benchmark.",
 ]
 PAPER = {

@@ -16,18 +16,18 @@ TRUTH = "the true clusters"
 LOWEST = "kfree, full search"
 HEADER = ["data", "type", "who", "seconds", "times kfree's", "passes", "K", "NMI", "objective / kfree's"]
 TEXT = (
-    "Time to convergence at the same lam (0.7 x farthest-first at the true K), `DPMeans` with its defaults beside "
+    "Time to convergence at the same radius (0.7 x farthest-first at the true K), `DPMeans` with its defaults beside "
     "pdc-dp-means 0.0.8 and scikit-learn's KMeans that is told the true K (n_init=1). Least of three runs. Objective: "
-    "divergences from the clusters' own means plus lam K, computed from the labels in the same way for all."
+    "divergences from the clusters' own means plus radius times K, computed from the labels in the same way for all."
 )
 NOTES = [
     "Sparse counts: KL divergence with smoothing 1, KMeans on square roots of frequencies (also sparse); "
     "pdc-dp-means has neither KL nor sparse input. The objective is the KL one for both. When this table was set "
     "up, smoothing 0.2 did not end within 100 s (K 172, NMI 0.946) and 5 gave K 50, NMI 0.996.",
     "The objective is not what tells good clusters here: with thousands of rows in each, to cut a true cluster in two "
-    "saves far more than lam. Where pdc-dp-means has more clusters than there are, its objective may be below that of "
-    "the truth: who wants the lowest objective rather than the clusters asks for `search='full'`, stopped here after "
-    "half of the time that pdc-dp-means took (`max_time`).",
+    "saves far more than the radius. Where pdc-dp-means has more clusters than there are, its objective may be below "
+    "that of the truth: who wants the lowest objective rather than the clusters asks for `search='full'`, stopped here "
+    "after half of the time that pdc-dp-means took (`max_time`).",
     "pdc-dp-means starts from one random row, as in its own example; its published wheel fails in every pass to "
     "relocate empty clusters and goes on, the messages are switched off.",
 ]

@@ -53,7 +53,7 @@ NOTES = [
     "Synthetic sets: 50 000 rows, 16 columns, 30 clusters, separation 2 unless named; sizes fall geometrically; t3 "
     "is scaled to unit variance; 1 % of rows uniform over a box twice as wide as the data, left out of NMI.",
     "Real sets: pendigits / 25, letter standardised, hipc_flow arcsinh(x / 150), 20 000 MNIST digits by 50 principal "
-    "components, 100 000 skin pixels (two classes; lam for 20 clusters, KMeans with 20).",
+    "components, 100 000 skin pixels (two classes; radius for 20 clusters, KMeans with 20).",
     "NMI to reach: the best column of the prototype's table (batch, delayed, serial, KMeans at batch's K, full "
     "search). Its synthetic sets are of the same kind, not the same numbers: there it is no more than what rows given "
     "to the nearest of the true means would have on this draw.",

@@ -18,7 +18,7 @@ BLOCK = 100_000
 HEADER = ["rows", "true K", "seconds", "microseconds a row", "passes", "K", "NMI"]
 TEXT = (
     "Gaussians in 16 columns, separation 2. First more rows at 50 clusters, as float64 memory maps on disk that "
-    "are never loaded whole; then more clusters at 200 000 rows in memory. lam = 0.7 x farthest-first at the true "
+    "are never loaded whole; then more clusters at 200 000 rows in memory. radius = 0.7 x farthest-first at the true "
     "K. The dashed line is exactly linear."
 )
 

@@ -10,7 +10,7 @@ SETS = ("g1m-16-50", "g1m-2-20")
 HEADER = ["data", "who", "seconds", "times kfree's", "K", "NMI", "objective / kfree's"]
 TEXT = (
     "`partial_fit` over all rows once, in batches of 10 000, beside the MiniBatchDPMeans of pdc-dp-means at the "
-    "same lam. NMI and objective are those of all rows under the final centres."
+    "same radius. NMI and objective are those of all rows under the final centres."
 )
 
 

@@ -49,36 +49,28 @@ def readme():
             warnings.simplefilter("ignore", UserWarning)
             model = DPMeans().fit(X)
         scatter(ax, X, model.labels_, model.cluster_centers_)
-        many = "clusters" if model.n_clusters_ > 1 else "cluster: no gap, and it says so"
+        many = "clusters" if model.n_clusters_ > 1 else "cluster: nothing stands out"
         ax.set_title(f"{model.n_clusters_} {many}")
     fig.suptitle("The same line, DPMeans().fit(X), on three tables", fontsize=12)
     save(fig, "readme.png")
 
 
 def radius_and_price():
-    """Two values of lam, each with the search that fits its reading, and with the one that does not."""
+    """The same number as a radius and as a price."""
     X = spread_blobs(5, 150, 0.62, seed=9, gap=3.4)
-    radius, price = 6.0, DPMeans().fit(X).lam_
-    fig, axes = plt.subplots(2, 2, figsize=(8.4, 8.0), layout="constrained")
-    fig.get_layout_engine().set(hspace=0.06)
-    cases = [
-        (radius, "points", "a radius", "rows may be this far from their centre"),
-        (radius, "full", "a radius taken for a price", "splits pay off everywhere"),
-        (price, "points", "a price taken for a radius", "nothing is that far away"),
-        (price, "full", "a price", "a cluster must save this much"),
-    ]
+    fig, axes = plt.subplots(1, 2, figsize=(8.4, 4.4), layout="constrained")
+    fig.get_layout_engine().set(h_pad=0.12)
     low, high = X.min(axis=0) - 1.5, X.max(axis=0) + 1.5
-    for ax, (lam, search, reading, why) in zip(axes.flat, cases):
-        model = DPMeans(lam, search=search, random_state=0).fit(X)
+    for ax, name in zip(axes, ("radius", "lam")):
+        model = DPMeans(**{name: 6.0}).fit(X)
         scatter(ax, X, model.labels_, model.cluster_centers_, size=6)
-        if reading == "a radius":
-            for centre in model.cluster_centers_:
-                ax.add_patch(plt.Circle(centre, np.sqrt(lam), fill=False, color=INK, lw=0.6, alpha=0.5))
-        good = reading in ("a radius", "a price")
-        many = f"{model.n_clusters_} cluster" + "s" * (model.n_clusters_ > 1)
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        ax.set_title(f"lam = {lam:.3g}, search='{search}': {many}", color=BLUE if good else ORANGE, fontweight="bold")
-        ax.set_xlabel(f"{reading}: {why}", color=INK)
+        ax.set_title(f"DPMeans({name}=6): {model.n_clusters_} clusters", color=BLUE, fontweight="bold")
+        if name == "radius":
+            for centre in model.cluster_centers_:
+                ax.add_patch(plt.Circle(centre, np.sqrt(6.0), fill=False, color=INK, lw=0.6, alpha=0.5))
+    axes[0].set_xlabel("rows may be this far (squared) from their centre", color=INK)
+    axes[1].set_xlabel("a cluster exists if it saves this much in all", color=INK)
     save(fig, "radius_and_price.png")
 
 
