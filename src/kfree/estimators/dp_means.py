@@ -227,7 +227,7 @@ class DPMeans(HardClusters):
             answer = find_clusters(problem, self._ask(problem), self._wish(problem), budget, self._seeds)
             publish = partial(self._publish, problem, answer)
             attempt(publish, publish, budget)  # what was found is not given up for an interrupt in between
-        self._warn(self._message(answer.choice, problem.table.n), budget)
+        self._warn(self._message(answer.choice, _number_of_rows(problem)), budget)
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -450,3 +450,9 @@ class DPMeans(HardClusters):
         self.cluster_centers_ = self._model.centres
         self.cluster_weights_ = self._model.mass
         self.n_clusters_ = self.cluster_centers_.shape[0]
+
+
+def _number_of_rows(problem: Problem) -> int:
+    """Rows that have weight."""
+    weight = problem.table.rows.weight
+    return int(np.count_nonzero(weight)) if weight.size else problem.table.n

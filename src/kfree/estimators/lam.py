@@ -201,7 +201,9 @@ class LamPath:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         if self.best > 1:
             ax.axvline(self.best, color="#c55a11", lw=1.0, ls="--", zorder=0)
-            title = f"{self.best} clusters are furthest ahead of tables without groups"
+            ahead = self.choice.furthest == self.best
+            why = "furthest ahead of tables without groups" if ahead else "the best number for groups with a gap"
+            title = f"{self.best} clusters are {why}"
         else:
             title = "No number of clusters stands out"
         ax.set_title(title, loc="left", fontsize=10)

@@ -33,6 +33,9 @@ from kfree.models.checks import (
 )
 from kfree.models.ranges import check_far, check_lam_range, check_prior_range, check_reach, check_shares
 
+# Rows nearer to their centres than this share of the distance of two centres are at them, up to rounding.
+_AT_CENTRES = 1e-9
+
 
 class Problem(NamedTuple):
     """Checked rows with their geometry."""
@@ -67,10 +70,10 @@ class Problem(NamedTuple):
         check_shares(table, family, prepared.least, prepared.short)
         return cls(table, family, prepared.shift, prepared.unit)
 
-    def goal(self, wish: dict[str, Any], lam: float, init: Any) -> Goal:
+    def goal(self, wish: dict[str, Any], lam: float, init: Any, name: str = "lam") -> Goal:
         """What to fit: the user's wish (fields of a goal) with what opens a cluster and ``init`` resolved."""
         start = self.check_start(init, wish["max_clusters"])
-        check_lam_range(lam, self.table.n)
+        check_lam_range(lam, self.table.n, name)
         return Goal(lam, start=start, samples=start is Start.MEAN, **wish)
 
     def check_start(self, init: Any, most: float, number: int | None = None) -> Start | Array:
@@ -197,10 +200,10 @@ class Model(NamedTuple):
         between = self.geometry.divergence(mean[:, None], mean[None])
         np.fill_diagonal(between, np.inf)
         gap = float(between.min())
-        if self.fence <= 0:
-            return gap / 2 if np.isfinite(gap) else 0.0
         if not np.isfinite(gap):
             return 2 * self.fence
+        if self.fence <= _AT_CENTRES * gap:
+            return gap / 2
         return float(np.sqrt(self.fence) * np.sqrt(gap)) if self.fence < gap else self.fence
 
     def absorb(self, X: Any, sample_weight: Any, weighting: str, stream: "Stream", budget: Budget) -> "Learned":

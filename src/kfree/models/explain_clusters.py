@@ -53,8 +53,10 @@ def _chosen(found: Found, choice: Choice) -> list[str]:
         f"({choice.clearness:.1f} standard deviations)."
     )
     if found.n_clusters != choice.best:
-        first += f" {choice.best} would stand out most, but that number is best for no price."
+        first += f" {choice.best} would be better, but that number is best for no price."
     gaps = f"{choice.n_groups} groups certainly have a gap between them." if choice.n_groups > 1 else ""
+    if choice.furthest < choice.best:
+        gaps = f"{choice.furthest} would stand out more, but {choice.least} groups have a gap between them."
     return [first, f"{_or(others[:2])} would be next." if others else "", gaps, _price(found)]
 
 

@@ -48,7 +48,7 @@ class Answer(NamedTuple):
 def find_clusters(problem: Problem, ask: Ask, wish: dict[str, Any], budget: Budget, seeds: Seeds) -> Answer:
     """Clusters by a price, a number, a radius, or the choice; ``wish`` holds the other fields of the goal."""
     if ask.radius is not None:
-        goal = problem.goal(wish, float(ask.radius), ask.init)
+        goal = problem.goal(wish, float(ask.radius), ask.init, "radius")
         return Answer(problem.fit(goal, budget, seeds(goal)), None, None)
     if ask.n_clusters is not None:
         _check_number(problem, ask.n_clusters, wish["max_clusters"])
@@ -119,11 +119,27 @@ class Search(NamedTuple):
             found = self.at_price(window.middle)
             if found.fitted.mass.size == number:
                 return found
-        goal = Goal(0.0, start=self._first(number), paired=True, **self.wish | {"max_clusters": number})
-        fitted = self.problem.fit(goal, self.budget, self.seeds(goal))
+        fitted = self._exactly(number)
         if fitted.mass.size < number and not self.budget.spent:
-            raise ValueError(too_few(number, fitted.mass.size))
+            raise ValueError(self._too_many(number, fitted.mass.size))
         return Answer(fitted, None, None)
+
+    def _exactly(self, number: int) -> Fitted:
+        """So many clusters, or fewer if they do not all keep rows."""
+        goal = Goal(0.0, start=self._first(number), paired=True, **self.wish | {"max_clusters": number})
+        return self.problem.fit(goal, self.budget, self.seeds(goal))
+
+    def _too_many(self, number: int, most: int) -> str:
+        """What to tell a user who wants more clusters than there can be, at most so many."""
+        eta = self.problem.table.geometry.eta
+        if not eta:
+            return too_few(number, most)
+        while (found := self._exactly(most).mass.size) < most:
+            most = found
+        return (
+            f"With smoothing={eta:g} centres are drawn to the mean of all rows, and not all of n_clusters={number} "
+            f"clusters keep rows. Pass less smoothing, or n_clusters <= {most}."
+        )
 
     def _first(self, number: int) -> Any:
         """Where a fit of so many clusters starts."""
@@ -156,9 +172,11 @@ def find_path(problem: Problem, most: int, budget: Budget) -> Looked:
     if budget.interrupted:
         raise KeyboardInterrupt  # part of a path would pass for the whole
     path, choice = found.path, found.choice
-    path.look(range(1, max(most, 2 * choice.best) + 1))
-    ks = [K for K in path.ks if max(most, 2 * choice.best) >= K]
-    windows = path.windows(ks)
+    most = max(most, 2 * choice.best)
+    path.look(range(1, most + 1))
+    path.look_beyond(most)
+    ks = [K for K in path.ks if most >= K]
+    windows = path.windows()
     found.evidence.look(ks)
     known = np.isfinite(choice.score_without_groups)
 
@@ -179,12 +197,12 @@ def find_path(problem: Problem, most: int, budget: Budget) -> Looked:
 def find_price(problem: Problem, number: int) -> float:
     """A price for which so many clusters are best, or the nearest number that is for some."""
     check_reach(problem.table, problem.family, squares="lam_for_k")
+    _check_number(problem, number, np.inf)
     path = PricePath(draw_pilot(problem.table), Budget()).trace()
     window = path.window_of(number)
     if window is None:
-        path.look([number])
         near = sorted(path.windows().values(), key=lambda w: abs(np.log(w.n_clusters / number)))
-        window = near[0]
+        window = next(found for w in near if (found := path.window_of(w.n_clusters)) is not None)
     return window.middle
 
 

@@ -123,11 +123,11 @@ def check_smoothing_range(smoothing: float) -> None:
         raise ValueError(f"smoothing must be 0 or between {least:g} and {most:g}, got {smoothing!r}.")
 
 
-def check_lam_range(lam: float, n: int) -> None:
+def check_lam_range(lam: float, n: int, name: str = "lam") -> None:
     """The penalty of as many clusters as there are rows must be a number."""
     if LARGEST_PENALTY / n < lam < np.inf:
         raise ValueError(
-            f"lam must be at most {LARGEST_PENALTY / n:g} for {n} rows, or inf for no new clusters, got {lam!r}."
+            f"{name} must be at most {LARGEST_PENALTY / n:g} for {n} rows, or inf for no new clusters, got {lam!r}."
         )
 
 

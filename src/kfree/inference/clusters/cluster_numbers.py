@@ -143,9 +143,9 @@ class ClusterNumbers(NamedTuple):
     # the end, streams and seeds
     #: Times that clusters are put in canonical order, which decides ties, which decide their weights. Set: by hand.
     orderings: int = 5
-    #: Quartiles between which half of the rows are, and how many times their distance lies between the upper one and
-    #: the fence, beyond which rows are novel. Set: Tukey's outer fence.
+    #: Quartiles of how far rows are from their centres. Set: Tukey's fences.
     quartiles: tuple[float, float] = (0.25, 0.75)
+    #: Times their distance beyond the upper one from which rows are novel. Set: Tukey's outer fence.
     fence: float = 3.0
     #: Share of the weight of a batch's novel rows that may still change label. Set: benchmarks stream.
     stream_tol: float = 1e-3

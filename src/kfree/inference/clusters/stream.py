@@ -133,6 +133,8 @@ def part_at_gaps(table: Table, known: Known, goal: Goal, budget: Budget) -> tupl
         assign(table, Centres(table.geometry, known.mean), memory)
         near = np.flatnonzero(~(table.excess(memory.cost, goal.lam) > 0))
         weight = table.rows.weights(near)
+        if not near.size:
+            return known, True
         if known is not first:
             fence = fence_of(memory.cost[near], weight)
         parted = _part(table.sample(near, weight), known, memory.labels[near], memory.cost[near], goal.max_clusters)

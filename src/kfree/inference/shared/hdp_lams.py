@@ -1,9 +1,8 @@
 """``lam_local="auto"`` and ``lam_global="auto"``: both from the price of a cluster of the pooled rows.
 
-``choose_lam`` finds a price for which the number of clusters of all rows stays best over the widest range. A cluster
-is worth about that price to the groups that hold it, together; so each of them may pay the price divided by their
-number. How many hold a cluster depends on what that costs, so the two are found together. What the groups do not pay
-twice is paid once.
+``choose_lam`` finds a price for the clusters of all rows. A cluster is worth about that price to the groups that hold
+it, together; so each of them may pay the price divided by their number. How many hold a cluster depends on what that
+costs, so the two are found together. What the groups do not pay twice is paid once.
 """
 
 from typing import NamedTuple

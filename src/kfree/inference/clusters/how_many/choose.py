@@ -22,7 +22,7 @@ from kfree.rows.threads import in_order
 class Choice(NamedTuple):
     """How many clusters, and why."""
 
-    best: int  # the number that stands out most; 1 if none does
+    best: int  # the number that stands out most, of those with no fewer clusters than ``least``; 1 if none does
     clearness: float  # standard deviations by which it does, at the number where that is most
     n_clusters: Array  # (m,) numbers looked at, rising
     score: Array  # (m,) how clearly rows belong to their cluster, 0 to 1
@@ -31,9 +31,15 @@ class Choice(NamedTuple):
     gain: Array  # (m,) the difference, less what more clusters must gain
     inertia: Array  # (m,)
     window: Array  # (m, 2) prices between which a number is best; NaN if never
-    n_groups: int  # groups that certainly have a gap between them
+    least: int  # groups with a gap between them that about as many clusters show: no fewer clusters are chosen
+    n_groups: int  # groups with a gap between them that any number of clusters shows
     n_rows: int  # rows looked at
     complete: bool  # there was time for all of it
+
+    @property
+    def furthest(self) -> int:
+        """The number that is furthest ahead of tables without groups."""
+        return int(self.n_clusters[np.argmax(np.where(np.isfinite(self.gain), self.gain, -np.inf))])
 
     @property
     def suggestions(self) -> list[int]:
@@ -66,9 +72,9 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
         _stands_out(evidence.scores, null) if null is not None else (_widest(path) if budget.spent else 1, 0.0)
     )
     groups = _groups(path, {1: 1}, budget)
-    least = 2
+    least = 1
     while best > 1 and null is not None:
-        best = _best(evidence, null, least)
+        best = _best(evidence, null, max(least, 2))
         groups = _groups(path, groups, budget)
         coarse = max(count for K, count in groups.items() if HOW_MANY.coarse * best >= K)
         if coarse <= best or coarse <= least:
@@ -77,7 +83,7 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
     if best > 1:
         path.look(k for k in (best - 1, best, best + 1) if k > 1)
         evidence.look(K for K in path.ks if path.most >= K and (evidence.seen_as_is(path) or abs(K - best) <= 1))
-    choice = _record(path, evidence.scores, null, (best, clear), max(groups.values()), budget)
+    choice = _record(path, evidence.scores, null, (best, clear), (least, max(groups.values())), budget)
     return AutoLam(_price(table, path, choice), path, evidence, choice)
 
 
@@ -160,7 +166,12 @@ def _groups(path: PricePath, known: dict[int, int], budget: Budget) -> dict[int,
 
 
 def _record(
-    path: PricePath, scores: dict[int, float], null: Null | None, found: tuple[int, float], groups: int, budget: Budget
+    path: PricePath,
+    scores: dict[int, float],
+    null: Null | None,
+    found: tuple[int, float],
+    groups: tuple[int, int],
+    budget: Budget,
 ) -> Choice:
     """What was looked at."""
     ks = np.array([K for K in path.ks if path.most >= K])
@@ -182,7 +193,7 @@ def _record(
         score - mean - HOW_MANY.doubling * np.log2(ks),
         np.array([path.cost(K) for K in ks.tolist()]),
         np.array([windows[K][1:] if K in windows else (np.nan, np.nan) for K in ks.tolist()]),
-        groups,
+        *groups,
         path.pilot.n,
         not budget.spent,
     )
@@ -198,6 +209,7 @@ def _price(table: Table, path: PricePath, choice: Choice) -> float:
         ratio = HOW_MANY.ratio
         near = [w for w in several if choice.best / ratio <= w.n_clusters <= choice.best * ratio]
         near = [w for w in near if np.isfinite(gain[w.n_clusters])]
+        near = [w for w in near if w.n_clusters >= choice.least] or near
         if near:
             return max(near, key=lambda w: (w.n_clusters == choice.best, gain[w.n_clusters])).middle
         return min(several, key=lambda w: abs(np.log(w.n_clusters / choice.best))).middle

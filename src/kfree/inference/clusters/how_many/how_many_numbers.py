@@ -16,9 +16,9 @@ class HowManyNumbers(NamedTuple):
     smoothing: float = 0.05
 
     # the path of solutions
-    #: Clusters at most that are chosen among, and different rows that there must be for each. Set: spec/how-many.md,
-    #: section 1.
+    #: Clusters at most that are chosen among. Set: spec/how-many.md, section 1.
     clusters: int = 256
+    #: Different rows that there must be for each of them. Set: spec/how-many.md, section 1.
     rows_each: int = 15
     #: Entries of their centres, but not fewer clusters for that than the second. Set: by hand, time.
     centre_entries: tuple[int, int] = (400_000, 32)
@@ -41,9 +41,10 @@ class HowManyNumbers(NamedTuple):
     fewest: int = 8
     #: Tables without groups that are made up of each of two kinds. Set: spec/how-many.md, section 1 (ten in all).
     draws: int = 8
-    #: Rows of those that give the standard deviation, where there are more than twice as many; and how many of all rows
-    #: are made of each kind then. Set: spec/how-many.md, section 2.
+    #: Rows of those that give the standard deviation, where there are more than twice as many. Set: spec/how-many.md,
+    #: section 2.
     small: int = 1000
+    #: Tables of as many rows as are looked at that are made up of each kind then. Set: spec/how-many.md, section 2.
     full_draws: int = 1
     #: Standard deviations between the table and those made up. Set: spec/how-many.md, section 1, on controls.
     clear: float = 3.5
@@ -52,8 +53,9 @@ class HowManyNumbers(NamedTuple):
     #: Times the best number up to which clusters may show groups with a gap, of which there are then no fewer clusters.
     #: Set: benchmarks auto, half A; finer groups are structure inside of clusters.
     coarse: float = 4.0
-    #: Columns above which rows are looked at on the axes of centres, and how many centres. Set: spec/how-many.md, 3.
+    #: Columns above which rows are looked at on the axes of centres. Set: spec/how-many.md, section 3.
     wide: int = 100
+    #: How many centres give the axes. Set: spec/how-many.md, section 3.
     axes: int = 32
     #: Numbers of clusters that are shown at most where one is the answer. Set: by hand, what fits into a warning.
     shown: int = 6

@@ -243,18 +243,32 @@ class PricePath:
                 return best, known
             self.look(new)
             asked.update(new)
-            known.update(K for K in new if K in self.solutions or self._between.get(K))
+            known.update(K for K in new if self._has(K))
 
     def window_of(self, K: int) -> Window | None:
         """The prices for which K is the best number, if that is so for any."""
+        known = {k for k in self.solutions if self.most >= k}
         self.look(k for k in (K - 1, K, K + 1) if k >= 1)
-        if K not in self.ks:
-            return None
-        window = self.windows({*self.solutions, *(k for k in (K - 1, K, K + 1) if k in self.ks)}).get(K)
-        if window is None:
-            return None
-        found = self.best_at(window.middle)  # more numbers may be known then
-        return found if found.n_clusters == K else None
+        known.update(k for k in (K - 1, K, K + 1) if self._has(k))
+        known.update(self.look_beyond(K))
+        for _ in range(HOW_MANY.between):
+            window = self.windows(known).get(K)
+            if window is None or self.budget.spent:
+                return None
+            best, seen = self._search(lambda k, price=window.middle: self.cost(k) + price * k, np.inf)  # type: ignore[misc]
+            if best == K:
+                return self.windows(seen)[K]
+            known |= seen  # more numbers are known now, so that the window is narrower
+        return None
+
+    def look_beyond(self, K: int) -> list[int]:
+        """Solutions for numbers up to twice K, without which its window would seem to have no lower end."""
+        beyond = [k for k in grid(min(2 * K + 1, self.longest), K)[1:] if k > K]
+        self.look(beyond)
+        return [k for k in beyond if self._has(k)]
+
+    def _has(self, K: int) -> bool:
+        return K in self.solutions or bool(self._between.get(K))
 
     def windows(self, ks: Iterable[int] | None = None) -> dict[int, Window]:
         """The windows of those of some numbers that are best for some price: vertices of the envelope of the costs."""
@@ -293,7 +307,7 @@ class PricePath:
         """A solution from its neighbours on the grid."""
         lower, upper = (max(k for k in self.solutions if k < K), min((k for k in self.solutions if k > K), default=0))
         tried = [self._grown(self.solutions[lower], K)]
-        if upper:
+        if upper and upper <= HOW_MANY.clusters:  # merges of more take long
             tried.append(self._merged(self.solutions[upper], K))
         whole = [found for found in tried if found.mean.shape[0] == K]
         return min(whole, key=lambda found: found.inertia) if whole else None
