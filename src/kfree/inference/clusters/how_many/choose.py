@@ -100,7 +100,7 @@ class Evidence:
 
     def __init__(self, views: list[PricePath]):
         self.views, self.scores = views, dict[int, float]()
-        self.look(K for K in views[0].ks if all(K in view.ks for view in views))
+        self.look(K for K in views[0].ks if all(K in view.ks and view.most >= K for view in views))
 
     def seen_as_is(self, path: PricePath) -> bool:
         """Whether rows are looked at as they are."""

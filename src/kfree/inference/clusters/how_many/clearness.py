@@ -70,7 +70,7 @@ def without_groups(pilot: Pilot, scale: Array, budget: Budget) -> Null | None:
         if budget.spent:
             return {}
         path = PricePath(_made_up(pilot, surrogates, draws[seed], bool(scale.size), seed), budget).trace()
-        return {K: clearness(path.pilot, path[K]) for K in path.ks if K > 1 and not budget.spent}
+        return {K: clearness(path.pilot, path[K]) for K in path.ks if 1 < K <= path.most and not budget.spent}
 
     made = list(in_order(scores, range(len(draws))))
     by_kind = {kind: [found for draw, found in zip(draws, made) if draw == kind and found] for kind in kinds}

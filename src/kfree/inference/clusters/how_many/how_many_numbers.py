@@ -20,6 +20,9 @@ class HowManyNumbers(NamedTuple):
     clusters: int = 256
     #: Different rows that there must be for each of them. Set: spec/how-many.md, section 1.
     rows_each: int = 15
+    #: Clusters up to which there are settled solutions even of tables with fewer rows for each. Set: by hand, on wine
+    #: and iris.
+    settled: int = 64
     #: Entries of their centres, but not fewer clusters for that than the second. Set: by hand, time.
     centre_entries: tuple[int, int] = (400_000, 32)
     #: Ratio of the numbers of clusters that are always looked at. Set: spec/how-many.md, section 1.
@@ -33,7 +36,8 @@ class HowManyNumbers(NamedTuple):
     contenders: int = 4
     #: Numbers of clusters between two known ones that are looked at in one go. Set: spec/how-many.md, section 1.
     between: int = 8
-    #: One in so many of the rows may be a cluster on the path that a price or n_clusters asks for. Set: by hand, time.
+    #: One in so many of the rows may be a cluster on the path that a price or n_clusters asks for, and one in so many of
+    #: the entries is for settled solutions. Set: by hand, time.
     share: int = 4
 
     # the choice

@@ -175,7 +175,10 @@ class PricePath:
         affordable = max(enough, entries // pilot.table.rows.p)
         #: Numbers that are chosen among, and all that there are solutions for.
         self.most = int(max(1, min(HOW_MANY.clusters, affordable, pilot.n_distinct // HOW_MANY.rows_each, most)))
-        self.longest = int(max(self.most, min(pilot.n_distinct, max(HOW_MANY.clusters, pilot.n // HOW_MANY.share))))
+        #: Numbers of the grid that are made one from the other, forward and backward.
+        few = entries // (HOW_MANY.share * pilot.table.rows.p)
+        self.settled = int(max(self.most, min(HOW_MANY.settled, pilot.n_distinct, most, few)))
+        self.longest = int(max(self.settled, min(pilot.n_distinct, max(HOW_MANY.clusters, pilot.n // HOW_MANY.share))))
 
     @property
     def ks(self) -> list[int]:
@@ -194,7 +197,7 @@ class PricePath:
 
     def trace(self) -> "PricePath":
         """The solutions of the grid: forward, then backward."""
-        ks = grid(self.most)[1:]
+        ks = grid(self.settled)[1:]
         self.forward(ks)
         self.backward(ks)
         return self
@@ -234,7 +237,7 @@ class PricePath:
 
     def _search(self, cost: Callable[[int], float], most: float) -> tuple[int, set[int]]:
         """The cheapest number, and those that were looked at: first the grid, then around the cheapest one."""
-        known = {K for K in self.solutions if min(self.most, most) >= K}  # not what others have asked for
+        known = {K for K in self.solutions if min(self.settled, most) >= K}  # not what others have asked for
         asked, cost = set(known), cache(cost)
         while True:
             best = min(sorted(known), key=cost)
@@ -247,7 +250,7 @@ class PricePath:
 
     def window_of(self, K: int) -> Window | None:
         """The prices for which K is the best number, if that is so for any."""
-        known = {k for k in self.solutions if self.most >= k}
+        known = {k for k in self.solutions if self.settled >= k}
         self.look(k for k in (K - 1, K, K + 1) if k >= 1)
         known.update(k for k in (K - 1, K, K + 1) if self._has(k))
         known.update(self.look_beyond(K))
