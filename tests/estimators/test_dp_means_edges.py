@@ -257,6 +257,8 @@ def test_mahalanobis_does_not_depend_on_the_units_of_the_columns(asked):
     rng = np.random.default_rng(0)
     z = rng.integers(3, size=1500)
     X = np.c_[z, z == 1, np.full(1500, 3.0), z] + 0.05 * rng.normal(size=(1500, 4)) * [1, 1, 0, 1]
+    if not asked:  # the first column less the last is noise alone: whitened, it makes rods of the groups
+        X[:, 3] = 7.0
     units = np.array([1.0, 1e-6, 1e3, 1e5])
     one, other = (DPMeans(divergence="mahalanobis", **asked).fit(data) for data in (X, X * units))
     assert_array_equal(one.labels_, other.labels_)
@@ -267,7 +269,7 @@ def test_mahalanobis_does_not_depend_on_the_units_of_the_columns(asked):
     ]
     for model in groups:
         assert_array_equal(np.unique(np.stack([z, model.labels_]), axis=1).shape, (2, 3))
-    varies = np.ix_([0, 1, 3], [0, 1, 3])
+    varies = np.ix_([0, 1, 3], [0, 1, 3]) if asked else np.ix_([0, 1], [0, 1])
     found, expected = other.family_.covariance[varies], np.cov((X * units).T, bias=True)[varies]
     assert_allclose(found, expected, rtol=1e-5, atol=1e-9 * np.abs(expected).max())
 

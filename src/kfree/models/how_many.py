@@ -175,7 +175,7 @@ def find_path(problem: Problem, most: int, budget: Budget) -> Looked:
     most = max(most, 2 * choice.best)
     path.look(range(1, most + 1))
     path.look_beyond(most)
-    ks = [K for K in path.ks if most >= K]
+    ks = [K for place, K in enumerate(path.ks, start=1) if place == K <= most]  # with a prior some may be missing
     windows = path.windows()
     found.evidence.look(ks)
     known = np.isfinite(choice.score_without_groups)

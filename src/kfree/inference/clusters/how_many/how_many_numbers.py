@@ -36,8 +36,8 @@ class HowManyNumbers(NamedTuple):
     contenders: int = 4
     #: Numbers of clusters between two known ones that are looked at in one go. Set: spec/how-many.md, section 1.
     between: int = 8
-    #: One in so many of the rows may be a cluster on the path that a price or n_clusters asks for, and one in so many of
-    #: the entries is for settled solutions. Set: by hand, time.
+    #: One in so many of the rows may be a cluster on the path that a price or n_clusters asks for, and one in so many
+    #: of the entries is for settled solutions. Set: by hand, time.
     share: int = 4
 
     # the choice
