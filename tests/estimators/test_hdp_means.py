@@ -195,9 +195,9 @@ def test_every_start_leads_to_a_fit(init, search):
 
 def test_search_only_lowers_the_objective_and_more_starts_never_hurt():
     X, groups, _ = grouped(J=20, separation=2.0)
-    points = HDPMeans(10.0, 20.0, random_state=0).fit(X, groups=groups)
+    points = HDPMeans(10.0, 20.0, search="points", random_state=0).fit(X, groups=groups)
     assert HDPMeans(10.0, 20.0, search="full").fit(X, groups=groups).objective_ < points.objective_
-    best = HDPMeans(10.0, 20.0, n_init=4, random_state=0).fit(X, groups=groups)
+    best = HDPMeans(10.0, 20.0, search="points", n_init=4, random_state=0).fit(X, groups=groups)
     assert best.objective_ <= points.objective_
 
 

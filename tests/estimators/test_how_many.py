@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import adjusted_rand_score
 
-from kfree import DPMeans, lam_for_k, lam_path, radius_for_k
+from kfree import BPMeans, DPMeans, HDPMeans, HDPTopics, StepwiseKFeatures, lam_for_k, lam_path, radius_for_k
 from kfree.families import FAMILIES
 from kfree.inference.clusters.fit import ALGORITHMS
 from kfree.models import how_many as models_how_many
@@ -465,3 +466,78 @@ def test_every_number_on_a_path_can_be_had(smoothing):
             assert np.unique(path.labels(K)).size == K
             had = K
     assert had >= 5
+
+
+# -- other models, words, streams --------------------------------------------------------------------------------------
+
+
+def test_prices_of_the_other_models_find_what_was_found():
+    X, truth = blobs(n=900, K=6)
+    groups = (truth + np.arange(900) % 3) % 5
+    one = HDPMeans().fit(X, groups=groups)
+    other = HDPMeans(one.lam_local_, one.lam_global_).fit(X, groups=groups)
+    assert_array_equal(one.labels_, other.labels_)
+    assert one.n_clusters_ > 1
+    rng = np.random.default_rng(0)
+    F = rng.integers(2, size=(120, 4)) @ (3 * rng.normal(size=(4, 8))) + 0.3 * rng.normal(size=(120, 8))
+    for estimator in (BPMeans, StepwiseKFeatures):
+        one = estimator(random_state=0).fit(F)
+        assert_array_equal(one.Z_, estimator(lam=one.lam_, random_state=0).fit(F).Z_)
+    W = rng.multinomial(60, rng.dirichlet(np.full(50, 0.1)), size=80).astype(float)
+    W[:40] = W[:40, ::-1]
+    one = HDPTopics().fit(W)
+    assert_array_equal(one.labels_, HDPTopics(lam_global=one.lam_global_).fit(W).labels_)
+
+
+def test_explain_names_figures_that_are_attributes():
+    X, _ = blobs(n=600, K=5)
+    for ask in ({}, {"n_clusters": 4}, {"lam": 300.0}, {"radius": 40.0}):
+        model = DPMeans(**ask).fit(X)
+        text = model.explain()
+        assert text.startswith(f"{model.n_clusters_} clusters")
+        if model.lam_window_ is not None:
+            assert f"between {model.lam_window_[0]:.4g} and {model.lam_window_[1]:.4g}" in text
+        if model.choice_ is not None:
+            assert f"({model.choice_.clearness:.1f} standard deviations)" in text
+        if model.n_clusters_ <= 6:
+            assert all(f"{weight:.6g}" in text for weight in model.cluster_weights_)
+    with pytest.warns(UserWarning, match=r"DPMeans\(n_clusters=2\)"):
+        model = DPMeans().fit(np.random.default_rng(0).normal(size=(200, 3)))
+    assert model.explain().startswith("One cluster: ")
+
+
+def test_a_stream_parts_clusters_that_its_first_batch_did_not_tell_apart():
+    rng = np.random.default_rng(0)
+    centres = 12 * rng.normal(size=(20, 3))
+    model, sizes, radii = DPMeans(), [], []
+    for n in (60, 1000, 1000, 1000, 1000, 1000):
+        truth = rng.integers(20, size=n)
+        batch = centres[truth] + rng.normal(size=(n, 3))
+        model.partial_fit(batch)
+        sizes.append(model.n_clusters_)
+        radii.append(model.radius_)
+    assert sizes[0] < 20
+    assert 18 <= sizes[-1] <= 22
+    assert (np.diff(radii) <= 0).all()
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+    given = DPMeans(radius=model.radius_).partial_fit(batch)
+    assert given.partial_fit(batch).radius_ == model.radius_
+
+
+def test_a_batch_of_novel_rows_opens_clusters():
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    with pytest.warns(UserWarning, match="stands out"):
+        model = DPMeans().partial_fit(X)
+    assert model.partial_fit(X + 1000).n_clusters_ == 2
+    assert (model.decision_function(X + 1000) > 0).all()
+    assert (model.decision_function(X - 1000) < 0).all()
+
+
+def test_noise_in_the_table_is_novel_and_the_rest_is_not():
+    X, _ = blobs(n=3000, K=6, spread=1.0)
+    rng = np.random.default_rng(1)
+    noise = rng.uniform(X.min() - 60, X.max() + 60, size=(150, X.shape[1]))
+    model = DPMeans(n_clusters=6).fit(np.concatenate([X, noise]))
+    novel = model.decision_function(np.concatenate([X, noise])) < 0
+    assert novel[:3000].mean() < 0.01
+    assert novel[3000:].mean() > 0.5

@@ -154,7 +154,8 @@ def test_an_interrupt_leaves_shared_clusters(search):
     for n, check in ((1500, check_signals), (120, check_lines)):
         X, groups = clouds(n, 3, 12, 3.0), np.arange(n) % 9
         fit = lambda X=X, groups=groups: HDPMeans(search=search, random_state=0, **lams).fit(X, groups=groups)  # noqa: E731
-        check(fit, lambda model, X=X, groups=groups: check_clusters(model, X, groups=groups))
+        least = {"least": 0} if check is check_signals and search != "points" else {}  # most of it is the choice
+        check(fit, lambda model, X=X, groups=groups: check_clusters(model, X, groups=groups), **least)
 
 
 # Features

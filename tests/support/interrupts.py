@@ -26,6 +26,8 @@ PREPARING = {
     ("inference/shared/groups.py", "make_groups"),
     # how many clusters there are is not known yet: a job that is stopped must not publish "one cluster"
     ("inference/clusters/how_many/choose.py", "choose_lam"),
+    ("inference/shared/hdp_lams.py", "choose_lams"),
+    ("inference/shared/hdp_lams.py", "best_start"),
     ("inference/clusters/how_many/subsample.py", "draw_pilot"),
     ("inference/clusters/how_many/price_path.py", "__init__"),
     ("inference/clusters/how_many/price_path.py", "trace"),

@@ -14,7 +14,7 @@ from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget, attempt
 from kfree.models.checks import check_choice, check_number
-from kfree.models.clusters import Model, Problem, Stream
+from kfree.models.clusters import Model, Problem, StreamRule
 from kfree.models.explain_clusters import Found, explain
 from kfree.models.how_many import Answer, Ask, choice_message, find_clusters
 from kfree.rows import set_span_threads
@@ -270,7 +270,7 @@ class DPMeans(HardClusters):
                 self.radius_ = float(self.radius)
             self._check_radius()
             most = min(np.inf if limit is None else limit for limit in (self.max_clusters, self.n_clusters))
-            stream = Stream(self.radius_, most, estimated=self.radius is None and self.n_clusters is None)
+            stream = StreamRule(self.radius_, most, estimated=self.radius is None and self.n_clusters is None)
             before = self.n_clusters_
             learned = self._model.absorb(X, sample_weight, self.weighting, stream, budget)
             self._model, self.radius_, self.labels_ = learned.model, learned.radius, learned.labels

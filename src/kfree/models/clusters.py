@@ -206,7 +206,7 @@ class Model(NamedTuple):
             return gap / 2
         return float(np.sqrt(self.fence) * np.sqrt(gap)) if self.fence < gap else self.fence
 
-    def absorb(self, X: Any, sample_weight: Any, weighting: str, stream: "Stream", budget: Budget) -> "Learned":
+    def absorb(self, X: Any, sample_weight: Any, weighting: str, stream: "StreamRule", budget: Budget) -> "Learned":
         """The model after one more batch."""
         table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting, opens=True)
         known, model = Known(self.centres - self.shift, self.total, self.mass), self
@@ -222,7 +222,7 @@ class Model(NamedTuple):
         return Learned(model, goal.lam, found.labels, found.inertia, found.prior, found.complete)
 
 
-class Stream(NamedTuple):
+class StreamRule(NamedTuple):
     """How batches are learned from."""
 
     radius: float  # rows farther than this from every centre open clusters

@@ -153,7 +153,7 @@ class Search(NamedTuple):
         return with_new_centres(self.path.pilot, self.path[below], min(number, self.path.pilot.n_distinct))
 
 
-class Looked(NamedTuple):
+class EveryNumber(NamedTuple):
     """All numbers of clusters up to some: see ``LamPath``."""
 
     n_clusters: Array
@@ -165,7 +165,7 @@ class Looked(NamedTuple):
     choice: Choice
 
 
-def find_path(problem: Problem, most: int, budget: Budget) -> Looked:
+def find_path(problem: Problem, most: int, budget: Budget) -> EveryNumber:
     """Solutions for 1, 2, 3, ... clusters, up to ``most`` or twice the number chosen, as far as there are any."""
     check_reach(problem.table, problem.family, squares="lam_path")
     found = choose_lam(problem.table, budget)
@@ -183,7 +183,7 @@ def find_path(problem: Problem, most: int, budget: Budget) -> Looked:
     def at_all(curve: Array) -> Array:
         return np.interp(np.log(ks), np.log(choice.n_clusters[known]), curve[known])
 
-    return Looked(
+    return EveryNumber(
         np.array(ks),
         np.array([windows[K][1:] if K in windows else (np.nan, np.nan) for K in ks]),
         np.array([path.cost(K) for K in ks]),

@@ -52,7 +52,8 @@ class SharedAim(NamedTuple):
         if given:
             prices, path = Lams(local, top), PricePath(draw_pilot(table), budget).trace()
         else:
-            prices, (_, path, _, choice) = choose_lams(table, groups, (local, top), budget)
+            found = choose_lams(table, groups, (local, top), budget)
+            prices, path, choice = found.lams, found.pooled.path, found.pooled.choice
         if not own:
             return cls(_with(problem.goal(wish, prices.both, init), prices), choice)
         start = best_start(table, groups, path, prices, wish["max_clusters"])

@@ -279,6 +279,11 @@ def _made(
     return relabelled(table, memory, labels, K + split.size), split.size + len(merges)
 
 
+def clear_splits(table: Table, K: int, memory: Memory, goal: Goal, tried: Tried) -> tuple[Array, Array]:
+    """Clusters with a clear cut that pays, and the side of each row; what is known of the others is remembered."""
+    return _paying_splits(table, K, memory, goal, SplitRule.CLEAR, tried)
+
+
 def _paying_splits(
     table: Table, K: int, memory: Memory, goal: Goal, rule: SplitRule, tried: Tried | None
 ) -> tuple[Array, Array]:

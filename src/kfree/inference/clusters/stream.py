@@ -10,10 +10,12 @@ from kfree.inference.clusters.batch import fit_batch
 from kfree.inference.clusters.bounds import loosen
 from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
-from kfree.inference.clusters.cuts import SplitRule, halve
 from kfree.inference.clusters.fence import fence_of
+from kfree.inference.clusters.gaps import split_at_gaps
+from kfree.inference.clusters.moves import clear_splits, nothing_tried
 from kfree.inference.clusters.seeds import global_centre
 from kfree.inference.clusters.table import Memory, Table, make_memory
+from kfree.inference.content import starts
 from kfree.inference.goal import Goal, Search
 from kfree.inference.loop import Budget, attempt, repeat
 
@@ -137,36 +139,43 @@ def part_at_gaps(table: Table, known: Known, goal: Goal, budget: Budget) -> tupl
             return known, True
         if known is not first:
             fence = fence_of(memory.cost[near], weight)
-        parted = _part(table.sample(near, weight), known, memory.labels[near], memory.cost[near], goal.max_clusters)
+        seen = Memory(memory.labels[near], memory.cost[near], np.full(near.size, -np.inf))
+        parted = _part(table.sample(near, weight), known, seen, goal)
         return (known, True) if parted is None else (parted, False)
 
     first = known
     return repeat(one_round, known, budget, most=CLUSTERS.rounds)[0], fence
 
 
-def _part(table: Table, known: Known, labels: Array, cost: Array, most: float) -> Known | None:
+def _part(table: Table, known: Known, memory: Memory, goal: Goal) -> Known | None:
     """Clusters after one round of parting; None if there is no gap.
 
-    Of what such a cluster has seen before only the mean is known: it is shared out so that the two sides of the gap,
-    where the batch shows them, have that mean.
+    Of what such a cluster has seen before only the sum is known. It is shared out as the batch is: the parts have the
+    means and the shares that they have there.
     """
-    K, memory = known.mass.size, Memory(labels, cost, np.full(labels.size, -np.inf))
-    halves = halve(table, memory, SplitRule.CLEAR, np.ones(K, bool), CLUSTERS.trials)
-    parted = np.flatnonzero((halves.gain > 0) & halves.worth_while(SplitRule.CLEAR) & (known.mass > 0))
-    parted = parted[np.argsort(-halves.gain[parted], kind="stable")][: int(min(most - K, parted.size))]
-    if not parted.size:
+    K, before, tried = known.mass.size, memory.labels.copy(), nothing_tried(table.n)
+    split, side = clear_splits(table, K, memory, goal, tried)
+    if split.size:
+        new = np.full(K, -1, np.int32)
+        new[split] = K + np.arange(split.size)
+        memory.labels[:] = np.where(side & (new[before] >= 0), new[before], before)
+    else:
+        split_at_gaps(table, Centres(table.geometry, known.mean), memory, goal, tried)
+    part, first, which = np.unique(memory.labels, return_index=True, return_inverse=True)
+    total, mass = table.rows.sums(which.astype(np.int32), part.size)
+    parent = before[first]
+    order = np.lexsort((-mass, parent))
+    later = order[~starts(parent[order])]  # the heaviest part of a cluster keeps its number, the others are appended
+    if not later.size:
         return None
-    new = np.full(K, -1, np.int32)
-    new[parted] = K + np.arange(parted.size)
-    side = np.where(halves.side & (new[labels] >= 0), new[labels], labels).astype(np.int32)
-    batch, weight = table.rows.sums(side, K + parted.size)
-    a, b = (batch[place] / weight[place][:, None] for place in (parted, new[parted]))
-    before, gap = known.total[parted] / known.mass[parted][:, None], b - a
-    share = known.mass[parted] * np.clip(((before - a) * gap).sum(axis=1) / (gap * gap).sum(axis=1), 0.0, 1.0)
-    mass = np.concatenate([known.mass, share])
-    mass[parted] -= share
-    total = np.concatenate([known.total, share[:, None] * b])
-    total[parted] = mass[parted][:, None] * a
-    mean = np.concatenate([known.mean, b])
-    mean[parted] = a
-    return Known(table.as_published(table.geometry.centre(mean, np.ones(len(mean)))), total, mass)
+    among = np.bincount(parent, mass, K)[parent]
+    share = mass / np.where(among > 0, among, 1.0) * known.mass[parent]
+    centre = total / np.where(mass > 0, mass, 1.0)[:, None]
+    parted = np.isin(parent, parent[later])
+    mean, sums, masses = known.mean.copy(), known.total.copy(), known.mass.copy()
+    kept = np.flatnonzero(parted & ~np.isin(np.arange(part.size), later))
+    mean[parent[kept]], masses[parent[kept]] = centre[kept], share[kept]
+    sums[parent[kept]] = share[kept, None] * centre[kept]
+    mean = table.geometry.centre(np.concatenate([mean, centre[later]]), np.ones(K + later.size))
+    sums = np.concatenate([sums, share[later, None] * centre[later]])
+    return Known(table.as_published(mean), sums, np.concatenate([masses, share[later]]))

@@ -117,7 +117,7 @@ class Evidence:
 
 def _widest(path: PricePath) -> int:
     """The number that is best over the widest range of prices: all that can be said without more time."""
-    bounded = [w for w in path.windows().values() if w.lo > 0 and np.isfinite(w.hi)]
+    bounded = [w for w in path.windows().values() if w.lo > 0 and np.isfinite(w.hi) and w.n_clusters <= path.most]
     return max(bounded, key=lambda w: w.hi / w.lo).n_clusters if bounded else 1
 
 

@@ -297,14 +297,16 @@ class PricePath:
     def _extend(self, K: int) -> None:
         """Go on with the grid until it reaches K."""
         last = max(self.solutions)
-        for k in grid(self.longest, last)[1:]:
-            if max(self.solutions) >= K or self.budget.spent:
+        for k in grid(self.longest, self.settled)[1:]:
+            if k <= last:
+                continue
+            if last >= K or self.budget.spent:
                 return
-            found = self._grown(self.solutions[max(self.solutions)], k)
-            if found.mean.shape[0] <= max(self.solutions):
-                self.longest = max(self.solutions)  # rows that differ in content, and not in the divergence
+            found = self._grown(self.solutions[last], k)
+            if found.mean.shape[0] < k:
+                self.longest = last  # rows differ in content, and not in the divergence
                 return
-            self._keep(found)
+            self.solutions[k], last = found, k
 
     def _made_between(self, K: int) -> Solution | None:
         """A solution from its neighbours on the grid."""

@@ -8,8 +8,8 @@ which makes a star of arms. What such tables show cannot be called groups.
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.stats import norm
-from sklearn.isotonic import isotonic_regression
 
 from kfree.families import Array
 
@@ -58,10 +58,10 @@ class UnimodalColumn:
         density = np.concatenate([share[:lo] / width[:lo], [share[lo:hi].sum() / width[lo:hi].sum()]])
         density = np.concatenate([density, share[hi:] / width[hi:]])
         width = np.concatenate([width[:lo], [width[lo:hi].sum()], width[hi:]])
-        up = isotonic_regression(density[: lo + 1], sample_weight=width[: lo + 1])
+        up = isotonic_regression(density[: lo + 1], weights=width[: lo + 1]).x
         down = density[lo + 1 :]
         if down.size:
-            down = isotonic_regression(down, sample_weight=width[lo + 1 :], increasing=False)
+            down = isotonic_regression(down, weights=width[lo + 1 :], increasing=False).x
         self._edges = np.concatenate([edges[: lo + 1], edges[hi:]])
         cdf = np.concatenate([[0.0], np.cumsum(np.concatenate([up, down]) * width)])
         self._cdf = cdf / cdf[-1]
