@@ -69,5 +69,7 @@ class StickBreaking(NamedTuple):
 
 
 def by_size(sizes: Array) -> Array:
-    """The order of components that costs least at given sizes: decreasing, ties as they were."""
-    return np.argsort(-sizes, kind="stable")
+    """The order of components that costs least at given sizes: decreasing; those that only rounding tells apart stay as
+    they were."""
+    total = float(sizes.sum())
+    return np.argsort(-np.rint(sizes * (2.0**40 / total)) if total > 0 else -sizes, kind="stable")

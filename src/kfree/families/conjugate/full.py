@@ -133,8 +133,8 @@ class FullGaussian(Conjugate):
         """Sums of squares of rows, whose variance is about one, and of the distance of the prior mean may be singular:
         there the scale of the prior is beside their rounding. The divergence of scales is a quarter of its square."""
         squares = total + prior.mean[0] @ prior.mean[0] * min(float(prior.beta[0]), total)
-        precision = prior.root[0] @ prior.root[0].T
         with np.errstate(over="ignore"):  # of rows that hardly differ
+            precision = prior.root[0] @ prior.root[0].T
             return float(0.5 * np.finfo(float).eps * squares * np.sqrt((precision * precision).sum()))
 
     def log_base(self, X: Any) -> Array:
