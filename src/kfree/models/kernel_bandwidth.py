@@ -32,7 +32,8 @@ def make_kernel(bandwidth: Any, family: PointFamily, sample: Sample, units: Unit
         return Kernel(np.ones(1), brevity)
     if isinstance(bandwidth, str):
         width = squared_bandwidth(family, sample, bandwidth)
-        return Kernel(np.array([width if width > 0 else 1.0]), brevity)
+        least, most = _BANDWIDTHS  # as for numbers: beside one row far away all others may be as one
+        return Kernel(np.array([np.clip(width, least**2, most**2) if width > 0 else 1.0]), brevity)
     return Kernel(_given_widths(bandwidth, float(units.scale[0])), brevity)
 
 
