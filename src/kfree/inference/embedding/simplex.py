@@ -10,7 +10,7 @@ With S + ridge I = L L' and b = L^{-1} R it is non-negative least squares: w min
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import nnls
 
 from kfree.families import Array
@@ -88,6 +88,8 @@ def follow(S: Array, R: Array, ridge: float, p: Array) -> Array:
     active = p > 0
     for _ in range(3 * R.size + 10):
         target = _on_support(S, R, ridge, np.flatnonzero(active))
+        if target is None:
+            break
         step = np.zeros_like(p)
         step[active] = target - p[active]
         falling = step < 0
@@ -115,11 +117,15 @@ def follow(S: Array, R: Array, ridge: float, p: Array) -> Array:
     return best
 
 
-def _on_support(S: Array, R: Array, ridge: float, support: Array) -> Array:
-    """Weights of some candidates that sum to one, of any sign."""
-    factor = cho_factor(S[np.ix_(support, support)] + ridge * np.eye(support.size), check_finite=False)
-    plain, ones = cho_solve(factor, R[support]), cho_solve(factor, np.ones(support.size))
-    return plain + (1 - plain.sum()) / ones.sum() * ones
+def _on_support(S: Array, R: Array, ridge: float, support: Array) -> Array | None:
+    """Weights of some candidates that sum to one, of any sign; None if these cannot be told apart."""
+    lower = _factor(S[np.ix_(support, support)] + ridge * np.eye(support.size))
+    if lower is None:
+        return None
+    plain, ones = (cho_solve((lower, True), side, check_finite=False) for side in (R[support], np.ones(support.size)))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        weights = plain + (1 - plain.sum()) / ones.sum() * ones
+    return weights if np.isfinite(weights).all() else None  # beside a ridge of 1e-300 they may not be
 
 
 class Part(NamedTuple):
@@ -144,14 +150,12 @@ def choose_ridge(S: Array, parts: list[Part]) -> float:
             found = solve(S, rest, grid[g]) if p is None else _next(S, rest, grid[g], p)
             p = found.p
             loss[g] += part.mass * float(p @ (S @ p) - 2 * (part.R @ p))
-    return grid[int(loss.argmin())]
+    # of ridges that only rounding tells apart, as with repeated candidates, the first: rows in any order say the same
+    return grid[int(np.argmax(loss <= loss.min() + 1e-9 * (np.abs(loss).max() + total)))]
 
 
 def _next(S: Array, R: Array, ridge: float, p: Array) -> Weights:
     """Weights on the path over the ridge, from those of the ridge before."""
-    try:
-        found = follow(S, R, ridge, p)
-    except np.linalg.LinAlgError:
-        return solve(S, R, ridge)
+    found = follow(S, R, ridge, p)
     gap = gap_of(S, R, ridge, found)
     return Weights(found, ridge, gap) if gap <= EMBEDDING.path_gap * _scale(R, ridge) else solve(S, R, ridge)
