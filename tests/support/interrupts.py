@@ -19,6 +19,9 @@ INFERENCE = str(Path(kfree.__file__).parent / "inference")
 PREPARING = {
     ("models/clusters.py", "of"),
     ("models/clusters.py", "table"),
+    ("models/clusters.py", "goal"),
+    ("models/clusters.py", "check_start"),
+    ("models/how_many.py", "_check_number"),
     ("models/features.py", "of"),
     ("models/kernel_problem.py", "of"),
     ("models/mixture.py", "of"),
