@@ -20,9 +20,13 @@ def squared_bandwidth(family: PointFamily, sample: Sample, rule: str) -> float:
 def _local(family: PointFamily, sample: Sample) -> float:
     """Median over rows of the squared distance from the 20th neighbour, by weight."""
     some = sample.first(EMBEDDING.pairs)
-    apart = np.empty(some.weight.size)
+    apart, alike = np.empty(some.weight.size), bool((sample.weight == sample.weight[0]).all())
     for span in cut(some.weight.size, max(1, EMBEDDING.entries // sample.weight.size)):
         squares = family.apart(some.seen[span], sample.seen)
+        if alike:  # the so-maniest neighbour of every row
+            nth = int(np.argmax(np.cumsum(sample.weight) > _nth(sample) * (1 - 1e-9)))
+            apart[span] = np.partition(squares, nth, axis=1)[:, nth]
+            continue
         order = np.argsort(squares, axis=1, kind="stable")
         # the row itself is the first; a heavy row is as many neighbours as it weighs
         reached = np.cumsum(sample.weight[order], axis=1) > _nth(sample) * (1 - 1e-9)
