@@ -12,8 +12,9 @@ from kfree.families.base import LARGEST, ROUNDING, Array, Ends, Family, Separabl
 # difference keeps a divergence to 1e-6. It only finds the nearest centre; what is close is measured again, and who is
 # excluded is told without it (see ``ends``).
 _LOGIT_INF = float(2**27)
-# How much more a value counts that should be 0 than one that should be n, whose sum may be rounded.
-_ABOVE_ZERO = float(2**40)
+# How much more the least share above 0 counts where there should be none than the rounding of all that should be n: as
+# much as a sum of shares over ten million columns can hold.
+_ABOVE_ZERO = 2.0**1000
 
 
 class Binomial(Separable):
@@ -89,7 +90,7 @@ class Binomial(Separable):
         inside, count = ~(low | high), high.sum(axis=-1)
         theta = np.where(inside, self.natural(mean), 0.0)
         psi = n * np.where(inside, np.logaddexp(0.0, theta), 0.0).sum(axis=-1)
-        return Ends(theta, psi, high - _ABOVE_ZERO * low, n * count * (1 - 2 * ROUNDING))
+        return Ends(theta, psi, high - _ABOVE_ZERO / n * low, n * count * (1 - 2 * ROUNDING))
 
     def divergence_at_infinity(self, cost: Array, dtype: Any = np.float64) -> Array:
         """Nothing is to be read as +inf: who is excluded is told by ``ends``."""

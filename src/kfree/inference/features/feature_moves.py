@@ -28,9 +28,10 @@ def removal_costs(table: FeatureTable, state: FeatureState) -> Array:
         cost = np.array([without(table, state, k).inertia for k in range(state.K)]) - state.inertia
         return np.maximum(cost, 0.0)
     S, _ = table.sums(state.Z)
-    inverse = np.linalg.pinv(S, hermitian=True).diagonal()[1 if table.intercept else 0 :]
+    whole = S.diagonal().max(initial=0.0) or 1.0  # weights may be so small that one over them overflows
+    inverse = np.linalg.pinv(S / whole, hermitian=True).diagonal()[1 if table.intercept else 0 :]
     length = np.einsum("ij,ij->i", state.means.A, state.means.A)
-    return np.where(length > 0, length / np.maximum(inverse, np.finfo(float).tiny), 0.0)
+    return np.where(length > 0, whole * length / np.maximum(inverse, np.finfo(float).tiny), 0.0)
 
 
 def without(table: FeatureTable, state: FeatureState, k: int) -> FeatureState:
