@@ -65,14 +65,22 @@ def by_silhouette(X):
     return best[1]
 
 
-def rival_labels(X, k):
-    """Labels of the rivals."""
+def by_mixture(X):
+    """Labels of scikit-learn's mixture; one cluster where it fails, as it does on singular covariances."""
+    mixture = BayesianGaussianMixture(n_components=min(30, X.shape[0]), random_state=0, max_iter=200)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = BayesianGaussianMixture(n_components=min(30, X.shape[0]), random_state=0, max_iter=200).fit_predict(X)
+        try:
+            return mixture.fit_predict(X)
+        except ValueError:
+            return np.zeros(X.shape[0], int)
+
+
+def rival_labels(X, k):
+    """Labels of the rivals."""
     return [
         by_silhouette(X),
-        mixture,
+        by_mixture(X),
         HDBSCAN(copy=True).fit_predict(X),
         KMeans(k, n_init=4, random_state=0).fit_predict(X),
     ]
