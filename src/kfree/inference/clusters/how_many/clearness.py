@@ -11,7 +11,7 @@ from kfree.inference.clusters.how_many.price_path import PricePath, Solution, ne
 from kfree.inference.clusters.how_many.subsample import Pilot, pilot_of
 from kfree.inference.clusters.how_many.surrogates import Surrogates
 from kfree.inference.loop import Budget
-from kfree.rows.threads import in_order
+from kfree.rows.threads import over
 
 
 def clearness(pilot: Pilot, solution: Solution) -> float:
@@ -72,7 +72,8 @@ def without_groups(pilot: Pilot, scale: Array, budget: Budget) -> Null | None:
         path = PricePath(_made_up(pilot, surrogates, draws[seed], bool(scale.size), seed), budget).trace()
         return {K: clearness(path.pilot, path[K]) for K in path.ks if 1 < K <= path.most and not budget.spent}
 
-    made = list(in_order(scores, range(len(draws))))
+    # where a table is small most of the work is Python's, and threads would only wait for each other
+    made = list(over(list(range(len(draws))), scores, float(n) * pilot.table.rows.p))
     by_kind = {kind: [found for draw, found in zip(draws, made) if draw == kind and found] for kind in kinds}
     if any(len(by_kind[few, radii]) < 2 or not by_kind[n, radii] for radii in (True, False)):
         return None
