@@ -15,6 +15,8 @@ from kfree.families import Array
 
 # Share of a range below which two values differ by rounding.
 _ROUNDING = 1e-9
+# Range of a column below which cells between its values have no width.
+_NO_ROOM = 1e-290
 # Largest correlation of the normal scores.
 _MOST_LINKED = 0.999
 
@@ -35,7 +37,8 @@ def values_of(x: Array, weight: Array) -> Values:
 
 
 class UnimodalColumn:
-    """The unimodal law nearest to a column, as a quantile function; one or two values stay as they are.
+    """The unimodal law nearest to a column, as a quantile function; one or two values stay as they are, and so do those
+    between which there are no numbers.
 
     The density rises to a mode and falls after it. The mode is the cell of about sqrt(n) rows for which that fits best.
     """
@@ -44,10 +47,10 @@ class UnimodalColumn:
         value, share = column.value, column.share
         self._value, self._step = value, 0.0
         self._edges: Array | None = None
-        if value.size <= 2:
+        span = value[-1] - value[0]
+        if value.size <= 2 or span < _NO_ROOM:
             self._cdf = np.cumsum(share)
             return
-        span = value[-1] - value[0]
         gaps = np.diff(value)
         step = gaps[gaps > _ROUNDING * span].min(initial=span)
         self._step = float(step) if span / step < n / 2 else 0.0  # a coarse lattice stays one
