@@ -3,13 +3,19 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+NATIVE := CMakeLists.txt $(wildcard backend/*.py native/*.* native/*/*.*)
+CPP    := $(wildcard native/*.h native/*.cpp native/*/*.h native/*/*.cpp)
 
-.PHONY: demo test fuzz bench papers lint clean
+.PHONY: demo test levels warnings sanitize fuzz bench papers lint wheel clean
 
-$(STAMP): pyproject.toml
+$(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+# the kernels are built for this machine's instructions only, and only what changed
+$(STAMP): pyproject.toml $(NATIVE) | $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --editable ".[test]" --config-settings=cmake.define.KFREE_WERROR=ON
 	touch $@
 
 demo: $(STAMP)            ## cluster the digits, print what was found, write demo/
@@ -21,7 +27,23 @@ test: $(STAMP) lint       ## style, types, and the whole suite
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
 	$(BIN)/mypy
+
+TESTS ?= tests/twins tests/laws tests/estimators
+levels: $(STAMP)          ## the kernels of every set of instructions this machine has, each through TESTS
+	$(BIN)/python tools/native.py levels $(TESTS)
+
+LEVELS ?= all
+warnings: $(STAMP)        ## every level (or LEVELS=machine) by every compiler that is there, warnings as errors
+	$(BIN)/python tools/native.py warnings $(LEVELS)
+
+sanitize: $(STAMP)        ## the twins and the border under AddressSanitizer and UBSan
+	$(BIN)/python tools/native.py memory tests/twins tests/test_border.py
+
+wheel: $(VENV)/.made      ## a wheel for this platform in dist/, tried in an empty environment
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python tools/native.py wheel dist
 
 SECONDS ?= 300
 SEED    ?= 1
@@ -36,4 +58,4 @@ papers: $(STAMP)          ## the papers' tables and figures, written to docs/pap
 	$(BIN)/python -m benchmarks.papers
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo
+	rm -rf $(VENV) build dist src/kfree/kernels/native/*.so .pytest_cache .mypy_cache .ruff_cache demo

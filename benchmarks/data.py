@@ -130,3 +130,8 @@ def scenes():
     X = sp.load_npz(FOLDER / "scene15_bow.npz").astype(float).tocsr()
     X.sort_indices()
     return Case("scene15_bow", X, arrays("scene15_bow")["y"], 15)
+
+
+def kos():
+    """Words of blog entries, CSR counts."""
+    return sp.load_npz(FOLDER / "kos.npz").astype(float).tocsr()

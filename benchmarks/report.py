@@ -10,7 +10,7 @@ from benchmarks import THREADS
 
 PDC = "pdc-dp-means: time, K, NMI"
 README_START, README_END = "<!-- written by make bench -->", "<!-- end -->"
-PACKAGES = ("kfree", "numpy", "scipy", "scikit-learn", "numba")
+PACKAGES = ("kfree", "numpy", "scipy", "scikit-learn")
 
 
 #: Rows of a short table, and how many times as often its runs are repeated.

@@ -1,34 +1,54 @@
-"""Run in a fresh process: seconds of each step up to the first result. Prints JSON."""
+"""Run in a fresh process: the seconds of an import and of the first two fits, and the peak memory. Prints JSON.
+
+python startup_worker.py DPMeans      an estimator of kfree, or KMeans of scikit-learn
+"""
 
 import json
+import resource
+import sys
 from time import perf_counter
 
-clock = [perf_counter()]
-
-
-def lap():
-    """Seconds since the last lap."""
-    clock.append(perf_counter())
-    return clock[-1] - clock[-2]
-
-
+start = perf_counter()
 import numpy as np  # noqa: E402
-import sklearn.cluster  # noqa: E402
-import sklearn.utils.validation  # noqa: E402, F401
 
-steps = {"numpy and scikit-learn": lap()}
+NAME, ROWS = sys.argv[1], np.random.default_rng(0)
+X = ROWS.normal(size=(3000, 5)) + 6.0 * ROWS.integers(3, size=(3000, 1))
+more = {}
+if NAME == "KMeans":
+    from sklearn.cluster import KMeans
 
-import kfree  # noqa: E402
+    model = KMeans(3, random_state=0)
+else:
+    import kfree
 
-steps["import kfree"] = lap()
-model, X = kfree.DPMeans(radius=4.0), np.random.default_rng(0).normal(size=(5000, 3))
-steps["DPMeans"] = lap()
+    model = getattr(kfree, NAME)()
+imported = perf_counter()
+if NAME == "HDPTopics":
+    import scipy.sparse as sp
 
-import numba  # noqa: E402, F401
-
-steps["numba"] = lap()
-model.fit(X)
-steps["first fit"] = lap()
-model.fit(X)
-steps["second fit"] = lap()
-print(json.dumps(steps))
+    kinds = ROWS.dirichlet(np.full(200, 0.1), 5)
+    X = sp.csr_matrix(
+        ROWS.poisson(60 * kinds[ROWS.integers(5, size=500)]).astype(float) + np.eye(200)[np.arange(500) % 200]
+    )
+if NAME in ("BPMeans", "KFeatures", "StepwiseKFeatures"):
+    X = (
+        ROWS.integers(2, size=(3000, 2)) @ np.array([[6.0, 6, 0, 0, 0], [0, 0, 6, 6, 6]])
+        + ROWS.normal(size=(3000, 5)) / 2
+    )
+if NAME == "HDPMeans":
+    more = {"groups": np.arange(len(X)) % 7}
+before = perf_counter()
+model.fit(X, **more)
+first = perf_counter()
+model.fit(X, **more)
+second = perf_counter()
+print(
+    json.dumps(
+        {
+            "import": imported - start,
+            "first": first - before,
+            "second": second - first,
+            "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+    )
+)

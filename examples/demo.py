@@ -112,7 +112,7 @@ def main(folder):
     counts = np.array([np.bincount(digits[labels == k], minlength=10) for k in range(model.n_clusters_)])
     ari, nmi = adjusted_rand_score(digits, labels), normalized_mutual_info_score(digits, labels)
     lo, hi = model.lam_window_
-    print(f"\n  {model.n_clusters_} clusters, in {seconds:.1f} s (the first run also compiles)")
+    print(f"\n  {model.n_clusters_} clusters, in {seconds:.1f} s")
     print(f"  lam = {model.lam_:.3g}, chosen from the data; best for any lam between {lo:.3g} and {hi:.3g}")
     print(f"  agreement with the true digits: ARI {ari:.3f}, NMI {nmi:.3f} (1 is perfect)\n")
     print("  cluster  images  digits in it")

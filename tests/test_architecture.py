@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import figures
 import kfree
-from kfree.kernels import compiled, reference, registry
+from kfree.kernels import native, reference, registry
 
 ROOT = Path(kfree.__file__).parent
 BESIDE = Path(__file__).parent.parent
@@ -33,12 +34,10 @@ LAYERS = {
     "displays": ("models", "estimators"),
     "cli": ("estimators", "displays"),
 }
-#: Where a package of others may be imported: a folder or a file.
+#: Where a package of others may be imported: folders or files.
 PLACES = {
-    "numba": "kernels/compiled/",
-    "llvmlite": "kernels/compiled/",
     "sklearn": "estimators/",
-    "joblib": "inference/features/restarts.py",
+    "joblib": ("inference/features/restarts.py", "inference/gibbs/chains.py"),
     "dask": "rows/dask.py",
     "distributed": "rows/dask.py",
     "typer": "cli/",
@@ -75,7 +74,7 @@ def layer_of(module):
 
 
 def test_every_module_belongs_to_a_layer():
-    strangers = {m for m in MODULES if layer_of(m) not in LAYERS and m not in ("__init__.py", "__main__.py")}
+    strangers = {m for m in MODULES if layer_of(m) not in LAYERS and m not in ("__init__.py", "versions.py")}
     assert not strangers
     assert {"kernels", "families", "rows", "inference"} <= {layer_of(m) for m in MODULES}
 
@@ -106,15 +105,14 @@ def test_private_parts_of_scikit_learn_are_imported_in_one_file_only():
 
 
 def test_kernels_have_twins_with_the_same_arguments():
-    assert compiled.__all__ == reference.__all__ == sorted(compiled.__all__)
-    for name in compiled.__all__:
-        fast, plain = getattr(compiled, name), getattr(reference, name)
-        assert list(inspect.signature(fast.py_func).parameters) == list(inspect.signature(plain).parameters)
+    assert native.__all__ == reference.__all__ == sorted(native.__all__)
+    for name in native.__all__:
+        fast, plain = getattr(native, name), getattr(reference, name)
+        assert list(inspect.signature(fast).parameters) == list(inspect.signature(plain).parameters)
 
 
-@pytest.mark.parametrize("side", ["compiled", "reference"])
-def test_kernels_live_in_the_files_that_the_registry_names(side):
-    folder = ROOT / "kernels" / side
+def test_kernels_live_in_the_files_that_the_registry_names():
+    folder = ROOT / "kernels" / "reference"
     made = {
         ".".join(path.relative_to(folder).with_suffix("").parts): {
             node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)
@@ -124,6 +122,10 @@ def test_kernels_live_in_the_files_that_the_registry_names(side):
     for file, names in made.items():  # the files that it does not name hold helpers only
         assert names & set(registry.NAMES) == set(registry.FILES.get(file, "").split()), file
     assert set(registry.FILES) <= set(made)
+    declared = re.compile(r'border::kernel<[^"]*"(\w+)\(')
+    for file, names in registry.FILES.items():
+        source = BESIDE / "native" / (file.replace(".", "/") + ".cpp")
+        assert sorted(declared.findall(source.read_text())) == names.split(), source
 
 
 def test_no_module_name_occurs_twice_in_a_layer():
@@ -149,7 +151,8 @@ def test_importing_kfree_imports_nothing_the_user_did_not_ask_for():
     code = (
         "import sys, kfree\n"
         "for name in getattr(kfree, '__all__', ()): getattr(kfree, name)\n"
-        "print(sorted({'numba', 'llvmlite', 'matplotlib', 'dask', 'distributed', 'typer', 'rich'} & set(sys.modules)))"
+        "names = {'kfree.kernels.native', 'matplotlib', 'dask', 'distributed', 'typer', 'rich'}\n"
+        "print(sorted(names & set(sys.modules)))"
     )
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)

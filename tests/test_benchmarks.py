@@ -1,11 +1,14 @@
 """The benchmarks' generators, yardsticks and tables work; how fast anything is, is not tested."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 from benchmarks import measure, rivals, tables, workloads
+from benchmarks.gibbs_loop import GaussianChain
 from benchmarks.report import Mark, Settings, Table, render, write_index
+from scipy.special import gammaln
 
 from kfree import DPMeans
 
@@ -103,3 +106,29 @@ def test_a_page_says_whether_marks_are_reached(tmp_path):
     index = (tmp_path / "README.md").read_text()
     assert "[Some table](some.md)" in index
     assert "memory: **50**" in index
+
+
+def test_the_plain_gibbs_sampler_draws_from_the_posterior():
+    X = np.array([[0.0, 0.1], [0.3, -0.2], [2.0, 1.5], [2.2, 1.1]])
+    chain = GaussianChain(X, np.zeros(4, int), concentration=0.8)
+
+    def log_evidence(rows):
+        """Log marginal likelihood of rows in one cluster, as a product of predictive densities."""
+        total = 0.0
+        for i in range(len(rows)):
+            seen = rows[:i]
+            mean, inverse, offset, df = chain.solve(float(i), seen.sum(axis=0), seen.T @ seen)
+            total += chain.scores(rows[i], mean[None], inverse[None], np.array([offset]), np.array([df]))[0]
+        return total
+
+    exact = {}
+    for labels in itertools.product(range(4), repeat=4):
+        if all(label <= max(labels[:i], default=-1) + 1 for i, label in enumerate(labels)):
+            groups = [chain.X[np.array(labels) == k] for k in range(max(labels) + 1)]
+            exact[labels] = np.exp(sum(log_evidence(g) + np.log(0.8) + gammaln(len(g)) for g in groups))
+    total, seen = sum(exact.values()), dict.fromkeys(exact, 0)
+    for _ in range(2500):
+        chain.sweep()
+        _, first, inverse = np.unique(chain.labels, return_index=True, return_inverse=True)
+        seen[tuple(int(k) for k in np.argsort(np.argsort(first))[inverse])] += 1
+    assert sum(abs(seen[key] / 2500 - exact[key] / total) for key in exact) / 2 < 0.05

@@ -10,9 +10,8 @@ FILES = {
     "__init__.py": "from kfree.estimators.public import Public\n__all__ = ['Public']\n",
     "kernels/__init__.py": "def kernels(): ...\n",
     "kernels/registry.py": "FILES = {'rows.some': 'asked never'}\n",
-    "kernels/compiled/__init__.py": "from kfree.kernels.registry import FILES\nprint(FILES)\n",
-    "kernels/compiled/rows/some.py": "def asked(): _helper()\ndef never(): ...\ndef _helper(): ...\n",
-    "kernels/reference/rows/some.py": "def asked(): ...\ndef never(): ...\n",
+    "kernels/reference/__init__.py": "from kfree.kernels.registry import FILES\nprint(FILES)\n",
+    "kernels/reference/rows/some.py": "def asked(): _helper()\ndef never(): ...\ndef _helper(): ...\n",
     "estimators/public.py": (
         "from kfree.rows import part\n"
         "from kfree.rows.part import Record, by_import as another\n"
@@ -47,7 +46,6 @@ FILES = {
 }
 DEAD = {
     "rows.alone: no other module imports it",
-    "kernels.compiled.rows.some:2: function never",
     "kernels.reference.rows.some:2: function never",
     "estimators.public:6: method _Base._own",
     "estimators.public:11: attribute Public._never_read",

@@ -5,8 +5,8 @@
 
 What is alive: what runs when a module is imported, the public names with all that is public in their classes, and
 whatever these mention. A method, field or attribute of a living class is alive if living code reads an attribute of its
-name, of whatever object: types are not looked at. A kernel is alive if living code asks ``kernels()`` for it, or a
-compiled kernel uses it. Names that only tests use are dead.
+name, of whatever object: types are not looked at. A kernel is alive if living code asks ``kernels()`` for it, by
+attribute or by name, or another uses it. Names that only tests use are dead.
 """
 
 import ast
@@ -21,11 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 #: What is used in ways that cannot be seen here: a name with its class or without, and why.
 ALLOWED = {
     "_n_features_out": "scikit-learn reads it",
-    "KernelCache.cache_path": "numba calls it",
     "Order.INDEX": "users name it by its value",
     "SoftPass.free_energy": "published as a column of soft_trace_",
-    "KernelCache.load_overload": "numba calls it",
-    "KernelCache.save_overload": "numba calls it",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -241,7 +238,11 @@ class House:
     def _public_names(self) -> Iterator[Key]:
         for module in self.modules.values():
             for name in module.definitions:
-                if "." not in name and name in self.public and module.name.split(".")[0] in ("estimators", "families"):
+                if (
+                    "." not in name
+                    and name in self.public
+                    and module.name.split(".")[0] in ("estimators", "families", "versions")
+                ):
                     yield module.name, name
 
     def _lives(self, module: Module, name: str) -> bool:
@@ -251,7 +252,15 @@ class House:
         if owner:
             open_to_users = not last.startswith("_") and (module.name, owner) in self._public_classes
             return (module.name, owner) in self.alive and (open_to_users or last in self.read)
-        return name in self.kernels and module.name.endswith(self.kernels[name]) and name in self.read
+        asked = name in self.read or name in self._named
+        return name in self.kernels and module.name.endswith(self.kernels[name]) and asked
+
+    @cached_property
+    def _named(self) -> set[str]:
+        """Words that modules other than the registry of kernels spell out: a kernel may be asked for by its name."""
+        return {
+            text for module in self.modules.values() if module.name != "kernels.registry" for text in module.strings
+        }
 
     @cached_property
     def _public_classes(self) -> set[Key]:
@@ -281,8 +290,8 @@ class House:
         """Modules that no other imports."""
         wanted = {name for module in self.modules.values() for name in module.imports}
         wanted |= {_ours(text) for module in self.modules.values() for text in module.strings if "." in text}
-        wanted |= {f"kernels.{side}.{file}" for side in ("compiled", "reference") for file in self.kernels.values()}
-        wanted |= {".", "kernels.compiled", "kernels.reference"}
+        wanted |= {f"kernels.reference.{file}" for file in self.kernels.values()}
+        wanted |= {".", "kernels.native", "kernels.reference"}
         # importing a module imports the packages around it
         wanted |= {name.rsplit(".", k)[0] for name in wanted for k in range(1, name.count(".") + 1)}
         return sorted(set(self.modules) - wanted - {"__main__"})

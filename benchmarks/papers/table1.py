@@ -12,7 +12,7 @@ from sklearn.mixture import GaussianMixture
 from benchmarks import data
 from benchmarks.measure import n_used, nmi, pair_f
 from benchmarks.report import Table
-from kfree import DPMeans, radius_for_k
+from kfree import DPMeans, GibbsDPMixture, radius_for_k
 
 KS = range(5, 31)
 SMOOTHINGS = (0.01, 0.1, 0.2, 1.0, 5.0)
@@ -30,7 +30,13 @@ NOTES = [
     "default; the least one is its advice for few clusters. Both are shown.",
     "GMM: diagonal covariances (a full one would have 500 000 parameters a component), variance floor 1 (a word "
     "counts as 1).",
-    "DPM by Gibbs sampling: not yet.",
+    "DPM by Gibbs sampling: a multinomial mixture with the default Dirichlet prior, two chains from DP-means with "
+    "split and merge proposals, 200 sweeps or as many as two minutes allow; if that does not end the burn-in, the "
+    "chains' last states stand for samples. The chains are far from converged, and the paper's K is not reproduced: "
+    "the sampler opens nearly as many clusters as there are images. Words vary 2.6 to 7.3 times as much within a class "
+    "as independent draws (Pearson's statistic). Of 300 pairs of images of one class 2 % are more probable in one "
+    "cluster than in two; of pairs drawn from the words of the class, with the same totals, more than 99 %. NMI "
+    "favours many clusters, the F-score does not.",
     "DPM-LSA needs smoothing: without it divergences between images with different empty words are infinite, the "
     "radius among them. All values that were tried are shown; with 0.01 the radius is 1.82, near the paper's 1.73.",
     "Seconds are of one run each and not a benchmark.",
@@ -85,11 +91,20 @@ def lines(case, ks):
     yield one("AP, preference least", truth, lambda: affinity(dense, 0.0))
     yield many("k-means", truth, lambda k: KMeans(k, n_init=1, random_state=0).fit_predict(X), ks)
     yield many("GMM", truth, lambda k: mixture(dense, k), ks)
-    yield ["DPM, Gibbs", "not yet", None, None, None, *PAPER["DPM"]]
+    yield sampled(X, truth)
     yield one("DP-means", truth, lambda: dp_means(X, case.k))
     for smoothing in SMOOTHINGS:
         name = f"DPM-LSA, smoothing {smoothing:g}"
         yield one(name, truth, lambda s=smoothing: dp_means(X, case.k, divergence="kl", smoothing=s))
+
+
+def sampled(X, truth):
+    """A line for the point estimate of a sampler of the multinomial mixture, and how many sweeps it made."""
+    model = GibbsDPMixture(family="multinomial", n_samples=100, burn_in=100, max_time=120, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        line = one("DPM, Gibbs", truth, lambda: model.fit(X).labels_)
+    return [f"DPM, Gibbs, {model.n_iter_} sweeps", *line[1:]]
 
 
 def mixture(X, k):

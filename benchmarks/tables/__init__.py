@@ -22,6 +22,8 @@ NAMES = (
     "topics_paper",
     "variational",
     "variational_quality",
+    "gibbs",
+    "gibbs_quality",
     "kernel",
     "features",
 )

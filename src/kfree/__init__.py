@@ -8,6 +8,8 @@ if TYPE_CHECKING:
         BPMeans,
         DPMeans,
         FeaturePath,
+        GibbsDPMixture,
+        GibbsIBP,
         HDPMeans,
         HDPTopics,
         KernelDPMixture,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
         Separable,
         SquaredEuclidean,
     )
+    from kfree.versions import show_versions
 
 __version__ = "0.1.0"
 
@@ -43,6 +46,8 @@ _HOMES = {
         "BPMeans",
         "DPMeans",
         "FeaturePath",
+        "GibbsDPMixture",
+        "GibbsIBP",
         "HDPMeans",
         "HDPTopics",
         "KFeatures",
@@ -70,6 +75,7 @@ _HOMES = {
         "Separable",
         "SquaredEuclidean",
     ),
+    "kfree.versions": ("show_versions",),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -82,6 +88,8 @@ __all__ = [
     "DPMeans",
     "Family",
     "FeaturePath",
+    "GibbsDPMixture",
+    "GibbsIBP",
     "HDPMeans",
     "HDPTopics",
     "ItakuraSaito",
@@ -101,6 +109,7 @@ __all__ = [
     "lam_for_n_components",
     "lam_path",
     "radius_for_k",
+    "show_versions",
     "truncation_level",
 ]
 

@@ -33,6 +33,17 @@ def names(estimator):
     return repr(estimator)
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [KFeatures(2), KFeatures(2, algorithm="paper"), BPMeans(5.0), BPMeans(5.0, algorithm="collapsed")],
+    ids=names,
+)
+def test_weights_may_be_a_column_of_a_table(estimator):
+    X, w = draw_features(np.random.default_rng(0), n=30, weighted=True)
+    column = np.column_stack([w, w])[:, 0]
+    assert_array_equal(clone(estimator).fit(X, sample_weight=column).Z_, clone(estimator).fit(X, sample_weight=w).Z_)
+
+
 def test_a_column_that_only_a_light_row_tells_apart_is_solved_for():
     X, Z = np.array([[1.0], [1.0], [3e8]]), np.array([[1, 1], [1, 1], [1, 0]], np.uint8)
     found = solve(FeatureTable(X, np.array([1e6, 1e6, 1e-8])), Z)

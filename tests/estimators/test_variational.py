@@ -386,7 +386,7 @@ def ours_at(rival, problem):
         rival.mean_precision_,
         nu,
         B,
-        np.linalg.inv(lower).transpose(0, 2, 1),
+        np.ascontiguousarray(np.linalg.inv(lower).transpose(0, 2, 1)),
         2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1),
     )
     return Mixture(params, np.stack(rival.weight_concentration_, axis=1))

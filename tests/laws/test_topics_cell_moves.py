@@ -12,7 +12,7 @@ from kfree.inference.topics.cell_moves import refine
 from kfree.inference.topics.hard_topics import count, labelled
 from kfree.inference.topics.topic_goal import no_topics
 from kfree.inference.topics.topic_numbers import TOPICS
-from kfree.kernels import compiled, reference
+from kfree.kernels import native, reference
 from support.small_corpora import planted, random_documents, random_goal
 
 SEEDS = st.integers(0, 2**20)
@@ -53,7 +53,7 @@ def test_collapsed_moves_equal_their_twin(seed, mix, weighted):
     tables = [np.ascontiguousarray(table.T) for table in counts]
     fixed = (goal.pseudo, goal.mix, goal.lam_local, goal.lam_global, TOPICS.tiny_gain)
     found = []
-    for module in (compiled, reference):
+    for module in (native, reference):
         out = [tables[0].copy(), tables[0].sum(axis=0), tables[1].copy(), labels.copy()]
         found.append((module.collapse_cells(*documents.cells, documents.weight, *fixed, *out), *out))
     for mine, theirs in zip(*found):

@@ -114,7 +114,7 @@ def tied_in_pairs(name, tied):
     gap = X - mean[:, None]
     i, j = np.triu_indices(X.shape[2])
     second = {
-        "gaussian": lambda: (share * gap[:, :, i] * gap[:, :, j]).sum(axis=1),
+        "gaussian": lambda: np.ascontiguousarray((share * gap[:, :, i] * gap[:, :, j]).sum(axis=1)),
         "diag": lambda: (share * gap * gap).sum(axis=1),
         "spherical": lambda: (share * gap * gap).sum(axis=(1, 2)),
     }.get(name, lambda: None)()

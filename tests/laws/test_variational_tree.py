@@ -17,7 +17,7 @@ from kfree.inference.variational.partition import SingleRows
 from kfree.inference.variational.prune import least_loss, loss_without, prune
 from kfree.inference.variational.sweep import sweep
 from kfree.inference.variational.variational_numbers import VARIATIONAL
-from kfree.kernels import compiled, reference
+from kfree.kernels import native, reference
 from kfree.rows import set_span_threads
 from kfree.rows.tree import LEAF, Tree
 from support.small_mixtures import FAMILIES, GAUSSIANS, draw, free_energy, measured, mixture_of, problem
@@ -314,7 +314,7 @@ def test_kernels_of_nodes_equal_their_twins(p):
     mean, centre, offset = rng.normal(size=(R, p)), rng.normal(size=(K, p)), rng.normal(size=K)
     n, resp = rng.random(R), rng.random((K + 1, R)) * (rng.random((K + 1, R)) < 0.7)
     results = []
-    for module in (compiled, reference):
+    for module in (native, reference):
         lower, half, scores = np.empty((K, p, p)), np.empty((K, packed)), np.empty((R, K))
         module.half_precisions(root, lower, half)
         module.node_scores(mean, second, lower, half, centre, offset, scores)

@@ -22,8 +22,9 @@ from kfree.inference.clusters.serial import SerialState, serial_pass
 from kfree.inference.clusters.table import make_memory, make_table
 from kfree.inference.goal import Goal
 from kfree.inference.loop import Budget
-from kfree.kernels import compiled, reference
+from kfree.kernels import native, reference
 from kfree.rows import CsrRows, DenseRows, set_span_threads
+from kfree.rows.csr import cells_of
 from support.family_data import BREGMAN, NAMES, draw_rows, make
 from support.numbers import set_numbers
 from support.slow_clusters import Slow, orders, same_partition
@@ -226,9 +227,9 @@ def test_counts_move_as_in_the_reference(seed, eta, scaled):
         start[:, k] += np.asarray(X.T @ (factor * (labels == k))).ravel()
     mass, count = eta + np.bincount(labels, weight, 5), np.bincount(labels, minlength=5)
     rule, results = (pseudo, eta, rng.uniform(0.1, 5.0), 1e-10, 1e-12, rng.choice([3.0, np.inf])), []
-    for module in (compiled, reference):
+    for module in (native, reference):
         state = [array.copy() for array in (start, start.sum(axis=0), mass, count, labels)]
-        entries = (X.data, X.indices, X.indptr, scale, weight, np.arange(30))
+        entries = (*cells_of(X), scale, weight, np.arange(30))
         results.append((module.move_counts(*entries, *rule, *state), state))
     assert results[0][0] == results[1][0]
     for fast, plain in zip(results[0][1], results[1][1]):
@@ -247,7 +248,7 @@ def test_points_move_as_in_the_reference(seed, eta, lam):
     mean = sums / np.where(mass > 0, mass, 1.0)
     count = np.bincount(labels, minlength=5)
     rule, results = (0.5, pseudo, eta, lam, 1e-10, 1e-12, rng.choice([3.0, np.inf])), []
-    for module in (compiled, reference):
+    for module in (native, reference):
         state = [array.copy() for array in (sums, mean, mass, count, labels)]
         results.append((module.move_points(x[rows], weight[rows], rows, *rule, *state), state))
     assert results[0][0] == results[1][0]

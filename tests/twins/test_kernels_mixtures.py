@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from kfree.kernels import compiled, reference
+from kfree.kernels import native, reference
 
 SEEDS = st.integers(0, 10**6)
 SIZES = st.integers(1, 9)
@@ -15,7 +15,7 @@ SIZES = st.integers(1, 9)
 def both(name, *inputs, outputs):
     """Results of the two twins and what they write."""
     results = []
-    for module in (compiled, reference):
+    for module in (native, reference):
         mine = [output.copy() for output in outputs]
         results.append((getattr(module, name)(*inputs, *mine), mine))
     return results
@@ -59,7 +59,7 @@ def test_sums(seed, m, K, D):
 
 def test_shares_that_vanish_are_zero():
     resp, lse = np.empty((2, 1)), np.empty(1)
-    for module in (compiled, reference):
+    for module in (native, reference):
         module.soften(np.array([[0.0, -800.0]]), np.zeros(2), resp, lse)
         assert resp[:, 0].tolist() == [1.0, 0.0]
         assert lse[0] == pytest.approx(0.0)

@@ -9,12 +9,12 @@ from numpy.testing import assert_allclose
 from kfree.families.conjugate import CONJUGATE, Facts, Moments, join
 from kfree.inference.variational import normal_wishart
 from kfree.inference.variational.posterior import Mixture, Setting
-from kfree.kernels import compiled, reference
+from kfree.kernels import native, reference
 from kfree.structures import StickBreaking
 
 SEEDS = st.integers(0, 10**6)
 COLUMNS = st.sampled_from([1, 2, 3, 5, 16])
-BOTH = (compiled, reference)
+BOTH = (native, reference)
 
 
 def normal_sums(rng, K, D, mass=None):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import KDTree
 
-from kfree.kernels import compiled, reference
+from kfree.kernels import native, reference
 from kfree.rows import set_span_threads
 from kfree.rows.tied import Tied
 from kfree.rows.tree import LEAF, Slices, Tree
@@ -43,7 +43,7 @@ def slices_of_rows(draw):
 def both(name, inputs, outputs):
     """Outputs of the two twins, each with inputs and outputs of its own."""
     results = []
-    for module in (compiled, reference):
+    for module in (native, reference):
         mine, out = [array.copy() for array in inputs], [array.copy() for array in outputs]
         getattr(module, name)(*mine, *out)
         results.append((mine, out))
@@ -70,7 +70,7 @@ def test_sparse_slices_are_parted_summed_and_directed_as_dense_ones(a):
     n, p = a["X"].shape
     X = np.abs(np.round(a["X"]))
     csr, (start, stop) = sp.csr_matrix(X), a["slices"]
-    entries = (csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int32))
+    entries = (csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int64))
     order = np.arange(n)
     outputs = [np.empty(start.size), np.empty((start.size, p)), np.empty(start.size)]
     rows = (*entries, a["weight"], a["log_h"], order, start, stop)
@@ -125,14 +125,48 @@ def test_principal_directions_are_leading_eigenvectors_however_they_are_found(p)
     expected, found = np.empty((3, p)), np.empty((3, p))
     reference.leading_packed(second, 0, 0, 0.0, expected)
     assert_array_equal(expected[1], 0.0)
-    compiled.leading_packed(second, min(8, 100 // p), 100, 1e-20, found)
+    native.leading_packed(second, min(8, 100 // p), 100, 1e-20, found)
     assert_same_axis(found, expected)
-    entries = (csr.data, csr.indices, csr.indptr, weight, np.arange(300))
-    for module in (compiled, reference):
+    signed = np.empty((3, p))
+    reference.leading_packed(second, min(8, 100 // p), 100, 1e-20, signed)
+    assert_allclose(found, signed, atol=1e-6)
+    entries = (csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int64), weight, np.arange(300))
+    for module in (native, reference):
         module.leading_dense(X, weight, start, stop, mean, 2000, 1e-22, found)
         assert_same_axis(found, expected)
         module.leading_csr(*entries, start, stop, mean, 2000, 1e-22, found)
         assert_same_axis(found, expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("p", [1, 2, 5, 20, 40])
+def test_nodes_are_parted_and_measured_in_one_call(p, weighted):
+    rng = np.random.default_rng(p)
+    X = rng.normal(size=(900, p))
+    X[:, -1] *= 5.0  # the one long direction: its sign is that of its column
+    X[600:640] = X[600]  # copies do not come apart
+    weight, log_h = (rng.random(900) + 0.5, rng.normal(size=900)) if weighted else (NONE, NONE)
+    ends = np.array([0, 300, 600, 640, 641, 900])
+    first, packed = ends.size - 1, p * (p + 1) // 2
+    size = 3 * first
+    start, stop, left, parent = np.zeros((4, size), np.int64)
+    start[:first], stop[:first], left[:first], parent[:first] = ends[:-1], ends[1:], -1, -1
+    n, mean, level, second = np.zeros(size), np.zeros((size, p)), np.zeros(size), np.zeros((size, packed))
+    here = start[:first], stop[:first]
+    reference.mean_dense(X, weight, log_h, *here, np.zeros((first, p)), n[:first], mean[:first], level[:first])
+    reference.second_full(X, weight, *here, n[:first], mean[:first], second[:first])
+    limits = ((-1, -2), 1e-9, min(8, 100 // p), 100, 1e-20)
+    results = []
+    for module in (native, reference):
+        moved = [array.copy() for array in (X, weight, log_h)]
+        places = [np.arange(900, dtype=np.uint32), np.arange(900)]
+        fields = [array.copy() for array in (start, stop, n, mean, level, second, left, parent)]
+        nodes = np.array([4, 0, 3, 2, 1])
+        born = module.part_nodes(*moved, 0.25, *places, nodes, first, *limits, *fields)
+        results.append((born, *moved, *places, *fields))
+    assert results[0][0] == 6
+    for mine, theirs in zip(*results):
+        assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
 
 
 def rows_of(X, weight=None, log_h=None):
@@ -314,7 +348,7 @@ def test_sums_and_units_of_rows(seed, n, dtype, p):
     rng = np.random.default_rng(seed)
     X, weight = (rng.normal(size=(n, p)) * 100).astype(dtype), rng.gamma(1.0, size=n)
     results = []
-    for module in (compiled, reference):
+    for module in (native, reference):
         total, out = np.zeros(p), np.empty((n, p))
         peak = module.sum_rows(X, weight, X[0].astype(float), total)
         module.place_rows(X, np.arange(p) - 1.0, 2.0 ** np.arange(-3, p - 3), 700.0, out)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kfree.kernels import compiled, reference
+from kfree.kernels import native, reference
 from kfree.rows import Tied
 from kfree.rows.tree import Tree
 
@@ -29,7 +29,7 @@ def test_keys_of_rows(seed, unit):
     # whole numbers: no rounding at the edge of a step
     X = np.random.default_rng(seed).integers(-3, 4, size=(30, 2)).astype(float) * [3, 4]
     fast, plain = np.empty(30, np.uint32), np.empty(30, np.uint32)
-    compiled.key_rows(X, np.zeros(2), unit, fast)
+    native.key_rows(X, np.zeros(2), unit, fast)
     reference.key_rows(X, np.zeros(2), unit, plain)
     assert_array_equal(fast, plain)
     _, distance = np.unique(np.hypot(*X.T), return_inverse=True)
@@ -53,7 +53,7 @@ def test_samples_of_slices(seed, most, weighted, values, merged):
     stop = np.append(start[1:], 60)
     total = np.array([(weight[a:b].sum() if weighted else b - a) for a, b in zip(start, stop)], float)
     results = []
-    for module in (compiled, reference):
+    for module in (native, reference):
         first, chosen, n = np.empty(6, np.intp), np.empty(60, np.intp), np.empty(60)
         module.sample_rows(X, weight, key, start, stop, total, most, merged, first, chosen, n)
         parts = [slice(*ends) for ends in pairwise(first)]

@@ -2,6 +2,8 @@
 
 from kfree.estimators.bp_means import BPMeans, lam_for_n_components
 from kfree.estimators.dp_means import DPMeans
+from kfree.estimators.gibbs_ibp import GibbsIBP
+from kfree.estimators.gibbs_mixture import GibbsDPMixture
 from kfree.estimators.hdp_means import HDPMeans
 from kfree.estimators.hdp_topics import HDPTopics
 from kfree.estimators.k_features import KFeatures
@@ -16,6 +18,8 @@ __all__ = [
     "BPMeans",
     "DPMeans",
     "FeaturePath",
+    "GibbsDPMixture",
+    "GibbsIBP",
     "HDPMeans",
     "HDPTopics",
     "KFeatures",

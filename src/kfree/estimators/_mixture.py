@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._sklearn import check_table
 from kfree.families.components import Components
 from kfree.models.checks import check_number, check_weight
-from kfree.models.mixture_model import MixtureModel
+from kfree.models.mixture_model import Asked
 from kfree.rows import set_span_threads
 
 
@@ -26,7 +26,7 @@ class MixtureEstimator(DensityMixin, ClusterMixin, BaseEstimator):
     weights_: Any
     means_: Any
     n_components_: int
-    _model: MixtureModel
+    _model: Asked
 
     def predict(self, X):
         """Likeliest component of each row.
@@ -118,7 +118,7 @@ class MixtureEstimator(DensityMixin, ClusterMixin, BaseEstimator):
         """What draws are made with."""
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _publish_model(self, model: MixtureModel, labels: Any) -> None:
+    def _publish_model(self, model: Asked, labels: Any) -> None:
         """Write what every mixture has."""
         self._model, self.labels_ = model, labels
         self.n_components_ = model.size
@@ -134,6 +134,6 @@ class MixtureEstimator(DensityMixin, ClusterMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         family = self._families.get(self.family) if isinstance(self.family, str) else None
-        tags.input_tags.sparse = family is not None and not family.continuous
+        tags.input_tags.sparse = family is not None and not (family.continuous or family.lower_open)
         tags.input_tags.positive_only = family is not None and family.lower >= 0
         return tags

@@ -18,6 +18,7 @@ from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.acceleration import ACCELERATE, EXPAND, FINAL, Acceleration
 from kfree.models.checks import check_choice, check_number, check_verbose, check_weight
 from kfree.models.mixture import MixtureProblem, Solved, check_concentration, published
+from kfree.models.mixture_model import MixtureModel
 from kfree.rows import set_span_threads
 
 
@@ -142,6 +143,7 @@ class VariationalDPMixture(MixtureEstimator):
     """
 
     _families = CONJUGATE
+    _model: MixtureModel
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from kfree.families import Array
 from kfree.kernels import kernels
 from kfree.kernels.splitmix import GOLDEN, mix
+from kfree.rows import cells_of
 
 # Rows from which the step of a rounded column is read.
 _GAP_ROWS = 2000
@@ -89,7 +90,7 @@ def hash_rows(X: Any) -> Array:
     """A hash of the content of each row, uint64."""
     rows, hashes = np.arange(X.shape[0]), np.empty(X.shape[0], np.uint64)
     if sp.issparse(X):
-        kernels().hash_csr(X.data, X.indices, X.indptr, rows, hashes)
+        kernels().hash_csr(*cells_of(X), rows, hashes)
     else:
         kernels().hash_dense(X, rows, hashes)
     return hashes

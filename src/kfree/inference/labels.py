@@ -14,3 +14,8 @@ def compact(used: Array) -> Array:
     new = np.zeros(used.size, np.int32)
     new[used] = np.arange(np.count_nonzero(used))
     return new
+
+
+def renumbered(labels: Array) -> Array:
+    """(n,) int32 The same partition with labels from 0 on, in their order."""
+    return np.asarray(np.unique(labels, return_inverse=True)[1].ravel(), dtype=np.int32)

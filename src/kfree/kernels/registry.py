@@ -1,13 +1,8 @@
 """The names of all kernels and the files they live in, the same for the compiled ones and their twins.
 
-A new kernel is a line here and two functions: ``compiled/<file>.py`` and ``reference/<file>.py``.
+A new kernel is a line here and two functions: ``native/<file>.cpp`` at the top of the checkout, and
+``reference/<file>.py`` here.
 """
-
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any
-
-from kfree.kernels.undisturbed import undisturbed
 
 FILES = {
     "clusters.assign": "assign_dense descend_dense",
@@ -21,8 +16,13 @@ FILES = {
     "clusters.shared": "arrange find_slots may_open share_gains visit_rows",
     "features.best_rows": "best_rows solve_means sweep_rows walk_rows",
     "features.collapsed_bp": "collapsed_rows rebuild",
+    "features.gibbs_ibp": "gibbs_ibp",
     "features.k_features": "run_features seed_features",
+    "mixtures.gibbs": "gibbs_given",
+    "mixtures.gibbs_counts": "gibbs_bernoulli gibbs_multinomial gibbs_poisson gibbs_positive",
+    "mixtures.gibbs_gaussian": "gibbs_diagonal gibbs_full gibbs_known gibbs_spherical",
     "mixtures.nodes": "half_precisions node_scores node_shares node_sums share_nodes sweep_nodes tell_apart unpack",
+    "mixtures.partitions": "improve_partition overlaps together",
     "mixtures.soft_assignment": "add_squares collect soften subtract_squares weighted_scores",
     "mixtures.whitened": "assign_rows gains_apart",
     "mixtures.wishart": "best_sticks stick_terms wishart_divergence wishart_form wishart_posterior wishart_view",
@@ -48,17 +48,3 @@ FILES = {
 }
 HOME = {name: file for file, names in FILES.items() for name in names.split()}
 NAMES = sorted(HOME)
-
-
-def finder(package: str, found: dict[str, Any]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package of kernels: a file is imported when a kernel in it is first asked for, as all of
-    them together take a tenth of a second; ``found`` are the package's globals."""
-
-    def find(name: str) -> Any:
-        if name not in HOME:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        file = undisturbed(lambda: import_module(f"{package}.{HOME[name]}"))
-        found[name] = getattr(file, name)  # found at once from now on
-        return found[name]
-
-    return find

@@ -179,7 +179,7 @@ def check_entries(name: str, values: Array) -> None:
 
 
 def check_weight(sample_weight: Any, n: int) -> Array:
-    """Weights as float64, or an empty array where there are none."""
+    """Weights as float64, one after the other in memory, or an empty array where there are none."""
     if sample_weight is None:
         return _NONE
     if isinstance(sample_weight, Real):
@@ -202,7 +202,7 @@ def check_weight(sample_weight: Any, n: int) -> Array:
         raise ValueError("The sum of sample_weight overflows. Divide the weights by their largest.")
     if total == 0:
         raise ValueError("sample_weight is zero for every row: there is nothing to fit. Give some row a weight.")
-    return weight
+    return np.ascontiguousarray(weight)
 
 
 def row_scale(X: Any, family: Family, name: str = "X") -> tuple[Array, Array]:

@@ -29,7 +29,7 @@ class PriorWish(NamedTuple):
     given: Mapping[str, Any]  # hyperparameters by name
 
     @classmethod
-    def of(cls, prior: Any, family: Conjugate) -> "PriorWish":
+    def of(cls, prior: Any, family: type[Conjugate] | Conjugate) -> "PriorWish":
         """Read ``prior``: a word, or hyperparameters by name."""
         names = ", ".join(map(repr, family.hyperparameters))
         if isinstance(prior, str):
@@ -109,17 +109,11 @@ class MixtureProblem(NamedTuple):
         wish = PriorWish.of(prior, family)
         learn = wish.learn and bool(family.starts) and not set(family.hyperparameters) <= set(wish.given)
         check_rows(X, family)
-        weight = check_weight(sample_weight, X.shape[0])
-        if weight.sum() > VARIATIONAL.most_weight:
-            raise ValueError(
-                f"The sum of sample_weight is {weight.sum():g}, and beyond {VARIATIONAL.most_weight:g} the prior "
-                "is lost in rounding. A weight counts as so many copies of a row: divide them."
-            )
-        n = np.array(weight) if weight.size else np.ones(X.shape[0])  # a copy: it may be permuted
+        n = check_mass(sample_weight, X.shape[0])
         if (n == 0).any():
             X, n = X[n > 0], n[n > 0]
-        rows, units, facts, degenerate = _prepare(X, n, family, learn)
-        given = _in_units(wish.given, units)
+        rows, units, facts, degenerate = prepare(X, n, family, learn)
+        given = in_units(wish.given, units)
         learn = learn and not degenerate
         starts = _starts(family, facts, given, float(n.sum())) if learn else [PriorStart(family.prior(facts, given))]
         own = starts[0].prior
@@ -129,11 +123,22 @@ class MixtureProblem(NamedTuple):
         if learn and family.continuous:
             grain, deviation = recording_error(rows, facts.variance), np.sqrt(facts.variance)
             setting = setting._replace(grain=grain, deviation=deviation if family.column_units else None)
-        _check_blur(setting, float(n.sum()))
+        check_blur(setting.family, setting.prior, float(n.sum()))
         return cls(setting, make_tied(rows, n, family, units), units, degenerate, starts)
 
 
-def _prepare(X: Any, n: Array, family: Conjugate, learn: bool) -> tuple[Any, Units, Facts, bool]:
+def check_mass(sample_weight: Any, n: int) -> Array:
+    """How often each row counts, a copy."""
+    weight = check_weight(sample_weight, n)
+    if weight.sum() > VARIATIONAL.most_weight:
+        raise ValueError(
+            f"The sum of sample_weight is {weight.sum():g}, and beyond {VARIATIONAL.most_weight:g} the prior "
+            "is lost in rounding. A weight counts as so many copies of a row: divide them."
+        )
+    return np.array(weight) if weight.size else np.ones(n)  # it may be permuted
+
+
+def prepare(X: Any, n: Array, family: Conjugate, learn: bool) -> tuple[Any, Units, Facts, bool]:
     """Rows in units of their own, the units, what default priors depend on, and whether rows do not differ."""
     p = X.shape[1]
     if not family.continuous:
@@ -152,9 +157,9 @@ def _starts(family: Conjugate, facts: Facts, given: dict[str, Any], total: float
     return [PriorStart(family.star(facts, given, width), Learner(hyper, 1 if width == 1.0 else 2)) for width in widths]
 
 
-def _check_blur(setting: Setting, total: float) -> None:
+def check_blur(family: Conjugate, prior: Any, total: float) -> None:
     """Whether anything is left of the prior beside sums over all rows."""
-    blur = setting.family.blur(setting.prior, total) / VARIATIONAL.most_blur
+    blur = family.blur(prior, total) / VARIATIONAL.most_blur
     if blur > 1:
         raise ValueError(
             f"The prior, which keeps covariances from being singular, is lost in the rounding of sums over rows of "
@@ -163,7 +168,7 @@ def _check_blur(setting: Setting, total: float) -> None:
         )
 
 
-def _in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
+def in_units(given: Mapping[str, Any], units: Units) -> dict[str, Any]:
     """Hyperparameters that have the units of the data."""
     inside = dict(given)
     if "mean" in inside:
@@ -203,6 +208,7 @@ def published(family: Conjugate, prior: Any, units: Units) -> dict[str, Any]:
     values = family.hyperparameters_of(prior)
     if "mean" in values:
         values["mean"] = units.means(values["mean"])
+    if "covariance" in values:
         covariance = units.covariances(np.asarray(values["covariance"])[None])[0]
         values["covariance"] = covariance if covariance.ndim else float(covariance)
     return values

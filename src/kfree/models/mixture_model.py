@@ -1,6 +1,6 @@
 """A fitted mixture that can be asked: whatever fitted it, and whatever its components are."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,36 @@ from kfree.inference.variational.sweep import assign, soften_all
 from kfree.models.checks import check_domain
 from kfree.rows import Tied
 from kfree.rows.standardise import Units, blocks
+
+
+class Asked(Protocol):
+    """What every mixture can be asked."""
+
+    @property
+    def size(self) -> int:
+        """Components that rows may be labelled by."""
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the density, which sum to one; those beyond ``size`` are of what was not found."""
+
+    def means(self) -> Array:
+        """Expected means in the users' units."""
+
+    def covariances(self) -> Array | None:
+        """Covariances in the users' units; None if the family has none."""
+
+    def labels(self, X: Any) -> Array:
+        """Likeliest component of each row."""
+
+    def shares(self, X: Any) -> Array:
+        """Shares (n, T) of the components in rows."""
+
+    def log_density(self, X: Any) -> Array:
+        """Log of the density of rows."""
+
+    def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Rows drawn from the density, and their components; -1 for those of the tail."""
 
 
 class MixtureModel(NamedTuple):

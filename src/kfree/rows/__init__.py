@@ -1,7 +1,7 @@
 """Where the rows are: tables in memory or mapped from disk, dense or sparse, read in spans."""
 
 from kfree.rows.base import SPAN, Assigned, Descent, Nearest, Norms, Rows
-from kfree.rows.csr import CsrRows
+from kfree.rows.csr import CsrRows, cells_of
 from kfree.rows.dense import DenseRows
 from kfree.rows.documents import Documents
 from kfree.rows.threads import n_threads, set_span_threads
@@ -19,6 +19,7 @@ __all__ = [
     "Norms",
     "Rows",
     "Tied",
+    "cells_of",
     "n_threads",
     "set_span_threads",
 ]

@@ -13,11 +13,20 @@ from kfree.rows.base import Nearest, Rows, magnitude
 _PAD = 256
 
 
+def cells_of(X: sp.csr_matrix) -> tuple[Array, Array, Array]:
+    """Entries, their columns (int32) and where rows start (int64): what kernels take, whatever scipy chose."""
+    return (
+        np.ascontiguousarray(X.data),
+        np.ascontiguousarray(X.indices, dtype=np.int32),
+        np.ascontiguousarray(X.indptr, dtype=np.int64),
+    )
+
+
 class CsrRows(Rows):
     """Rows of a CSR matrix with sorted indices and no duplicates."""
 
     def __init__(self, X: sp.csr_matrix, *, weight: Array, scale: Array, dtype: Any = None):
-        self.X = X
+        self.X, self.cells = X, cells_of(X)
         self.n, self.p = X.shape
         self.weight, self.scale = weight, scale
         self.shift = np.zeros(self.p)
@@ -47,7 +56,7 @@ class CsrRows(Rows):
         """Hashes of the rows' content as the user gave it."""
         index = self._index(rows)
         hashes = np.empty(index.shape[0], np.uint64)
-        kernels().hash_csr(self.X.data, self.X.indices, self.X.indptr, index, hashes)
+        kernels().hash_csr(*self.cells, index, hashes)
         return hashes
 
     def base(self, rows: slice, geometry: Geometry) -> Array:
@@ -91,30 +100,30 @@ class CsrRows(Rows):
         return zeros.sum() + np.bincount(owner, weights=correction, minlength=part.shape[0])
 
     def _nearest(self, rows: Any, affine: Affine, dtype: Any, reach: Array, out: Nearest) -> Array:
-        index, X = self._index(rows), self.X
+        index, indptr = self._index(rows), self.cells[2]
         coef_t, offset = affine.transposed(dtype, _PAD // np.dtype(dtype).itemsize)
-        kernels().nearest_csr(X.data, X.indices, X.indptr, index, self.scale, coef_t, offset, reach, *out)
-        return X.indptr[index + 1] - X.indptr[index]
+        kernels().nearest_csr(*self.cells, index, self.scale, coef_t, offset, reach, *out)
+        return indptr[index + 1] - indptr[index]
 
     def own(self, rows: Any, labels: Array, affine: Affine) -> Array:
         """Relative costs of rows to the centres in ``labels``, float64."""
-        index, X = self._index(rows), self.X
+        index = self._index(rows)
         cost = np.empty(index.shape[0])
-        kernels().own_csr(X.data, X.indices, X.indptr, index, self.scale, labels, affine.coef, affine.offset, cost)
+        kernels().own_csr(*self.cells, index, self.scale, labels, affine.coef, affine.offset, cost)
         return cost
 
     def distance(self, rows: Any, labels: Array, mean: Array) -> Array:
         """Squared Euclidean distances of rows from the means in ``labels``, float64."""
-        index, X = self._index(rows), self.X
+        index = self._index(rows)
         square = np.empty(index.shape[0])
         norm = (mean * mean).sum(axis=1)
-        kernels().distance_csr(X.data, X.indices, X.indptr, index, self.scale, labels, mean, norm, square)
+        kernels().distance_csr(*self.cells, index, self.scale, labels, mean, norm, square)
         return square
 
     def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
-        index, X = self._index(rows), self.X
-        kernels().add_csr(X.data, X.indices, X.indptr, index, self.scale, self.weight, labels, total, mass)
+        index = self._index(rows)
+        kernels().add_csr(*self.cells, index, self.scale, self.weight, labels, total, mass)
 
     def _scaled(self, rows: Any) -> sp.csr_matrix:
         """Some rows as they are measured, float64."""

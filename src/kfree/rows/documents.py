@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from kfree.families import Array
 from kfree.families.cached import cached_property
 from kfree.kernels import kernels
+from kfree.rows.csr import cells_of
 from kfree.rows.threads import over
 
 T = TypeVar("T")
@@ -36,9 +37,7 @@ class Documents:
     """Tokens per document and word, with document weights; documents may be empty."""
 
     def __init__(self, X: sp.csr_matrix, weight: Array):
-        self.data = np.ascontiguousarray(X.data, dtype=np.float64)
-        self.indices = np.ascontiguousarray(X.indices, dtype=np.int32)
-        self.indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
+        self.data, self.indices, self.indptr = cells_of(X.astype(np.float64, copy=False))
         self.n, self.p = X.shape
         self.weight = weight  # (n,), or (0,) for ones
         self.owner = np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.indptr))

@@ -68,8 +68,8 @@ class Units(NamedTuple):
 
 
 def _values(X: Any) -> Array:
-    """A block of dense rows as an array of floats."""
-    return np.asarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
+    """A block of dense rows as an array of floats, in C order."""
+    return np.ascontiguousarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
 
 
 def blocks(n: int) -> list[slice]:
@@ -88,7 +88,7 @@ class Standardised(NamedTuple):
 
 def standardise(X: Any, n: Array, *, by_column: bool) -> Standardised:
     """Dense rows in units of their own: one for all columns, or one for each."""
-    p, origin, share = X.shape[1], np.asarray(X[0], dtype=np.float64), n / n.sum()
+    p, origin, share = X.shape[1], np.ascontiguousarray(X[0], dtype=np.float64), n / n.sum()
 
     def sums(block: slice) -> tuple[Array, float]:
         total = np.zeros(p)  # less the first row: of equal rows it is exactly zero

@@ -25,7 +25,7 @@ class Tied(NamedTuple):
 
     n: Array  # (R,) weight of the rows it stands for
     mean: Any  # (R, D) float64 in C order, or CSR
-    second: Array | None
+    second: Array | None  # in C order
     log_h: Array  # (R,) mean log of the base measure
 
     @property

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from kfree.families import Array
 from kfree.kernels import kernels
+from kfree.rows.csr import cells_of
 from kfree.rows.threads import in_order
 from kfree.rows.tied import Tied
 
@@ -188,7 +189,7 @@ class CsrTable:
         if (X.data == 0).any():
             X = X.copy()
             X.eliminate_zeros()
-        self.entries = (X.data.astype(np.float64, copy=False), X.indices, X.indptr)
+        self.cells = cells_of(X.astype(np.float64, copy=False))
         self.weight, self.log_h = _varying(rows.n, 1.0), _varying(rows.log_h)
         self.level = 0.0 if self.log_h.size else float(rows.log_h[0])
         self.order, self.p = order, X.shape[1]
@@ -197,22 +198,22 @@ class CsrTable:
         """Part the rows of nodes; fills ``cut``."""
         direction, slices = np.empty((cut.shape[0], self.p)), (nodes.start, nodes.stop)
         steps = (_PASSES, _SETTLED_OVER_ROWS)
-        kernels().leading_csr(*self.entries, self.weight, self.order, *slices, nodes.mean, *steps, direction)
+        kernels().leading_csr(*self.cells, self.weight, self.order, *slices, nodes.mean, *steps, direction)
         margin = _TIE * np.sqrt(np.einsum("td,td->t", nodes.mean, nodes.mean))
-        kernels().halve_csr(*self.entries, self.order, *slices, nodes.mean, direction, margin, cut)
+        kernels().halve_csr(*self.cells, self.order, *slices, nodes.mean, direction, margin, cut)
         return _born(self, nodes, cut)
 
     def alike(self, start: Array, stop: Array) -> Array:
         """Whether slices hold copies of one row."""
         alike = np.empty(start.shape[0], bool)
-        kernels().alike_csr(*self.entries, self.order, start, stop, alike)
+        kernels().alike_csr(*self.cells, self.order, start, stop, alike)
         return alike
 
     def measure(self, start: Array, stop: Array, centre: Array) -> NodeStats:
         """Statistics of slices."""
         n, log_h, mean = np.empty(start.shape[0]), np.empty(start.shape[0]), np.empty((start.shape[0], self.p))
         rows = (self.weight, self.log_h, self.order)
-        kernels().mean_csr(*self.entries, *rows, start, stop, n, mean, log_h)
+        kernels().mean_csr(*self.cells, *rows, start, stop, n, mean, log_h)
         return NodeStats(start, stop, n, mean, log_h + self.level, None)
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from kfree.families.base import Array
-from kfree.families.components import Components
+from kfree.families.components import Components, Form
 
 _NONE = np.empty(0)
 #: Hyperparameters that count rows: smaller or larger ones leave too few digits, or too large powers, to anything else.
@@ -108,6 +108,15 @@ class Conjugate(Components):
     @abstractmethod
     def draw(self, params: Any, count: int, rng: np.random.Generator) -> Drawn:
         """So many draws of all components from their posteriors."""
+
+    @abstractmethod
+    def given(self, drawn: Drawn, prior: Any) -> Form:
+        """Log-likelihoods under the first of some draws of parameters, as a form."""
+
+    @classmethod
+    def made(cls, given: Mapping[str, Any]) -> "Conjugate":
+        """The family, with what a user says of it beside the prior."""
+        return cls()
 
     def directions(self, params: Any, prior: Any, deviation: Array | None) -> list[Array]:
         """Directions (K, p) along which components are longest, in one or more senses; none if parameters do not say

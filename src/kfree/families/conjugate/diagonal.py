@@ -130,6 +130,13 @@ class _Precisions(Conjugate):
         away = rng.normal(size=(count, *params.mean.shape)) * np.sqrt(variance / params.beta[:, None])
         return Drawn(params.mean + away, variance if self.second_moments == "diag" else variance[..., 0])
 
+    def given(self, drawn: Drawn, prior: NormalGamma) -> Weighted:
+        """Weighted squared distances."""
+        assert drawn.covariances is not None
+        means, variances = drawn.means[0], drawn.covariances[0]
+        precision = 1 / np.broadcast_to(variances if variances.ndim == 2 else variances[:, None], means.shape)
+        return Weighted(precision, means, -0.5 * np.log(precision).sum(axis=1))
+
 
 def _best_shape(lack: float, least: float) -> float:
     """The shape a of gamma distributions of mean 1 with log a - digamma(a) = lack, but not below the least."""

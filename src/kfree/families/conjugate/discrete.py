@@ -132,6 +132,10 @@ class Multinomial(Conjugate):
         draws = np.maximum(rng.standard_gamma(params.counts, (count, *params.counts.shape)), np.finfo(float).tiny)
         return Drawn(draws / draws.sum(axis=2, keepdims=True), None)
 
+    def given(self, drawn: Drawn, prior: Dirichlet) -> Linear:
+        """Logs of the probabilities."""
+        return Linear(_logs(drawn.means[0]), np.zeros(drawn.means.shape[1]))
+
     def standardised(self, X: Any, mean: Array) -> Any:
         """Rows as shares of their total: what differs between components is not how long rows are."""
         total = np.maximum(totals(X), 1.0)
@@ -203,6 +207,10 @@ class PoissonCounts(Conjugate):
     def draw(self, params: Gammas, count: int, rng: np.random.Generator) -> Drawn:
         """Rates."""
         return Drawn(rng.standard_gamma(params.shape, (count, *params.shape.shape)) / params.rate[:, None], None)
+
+    def given(self, drawn: Drawn, prior: Gammas) -> Linear:
+        """Logs of the rates, less the rates."""
+        return Linear(_logs(drawn.means[0]), drawn.means[0].sum(axis=1))
 
 
 class BernoulliBits(Conjugate):
@@ -279,6 +287,11 @@ class BernoulliBits(Conjugate):
         """Probabilities."""
         return Drawn(rng.beta(params.ones, params.zeros, (count, *params.ones.shape)), None)
 
+    def given(self, drawn: Drawn, prior: Betas) -> Linear:
+        """Logits, less what zeros everywhere would have."""
+        none = _logs(1 - drawn.means[0])
+        return Linear(_logs(drawn.means[0]) - none, -none.sum(axis=1))
+
 
 def _learned_count(value: Array) -> Array:
     """Inverse of digamma, within what may be learned: Newton steps from Minka's first guess."""
@@ -288,6 +301,11 @@ def _learned_count(value: Array) -> Array:
     for _ in range(_NEWTON_STEPS):
         count = np.maximum(count - (digamma(count) - value) / polygamma(1, count), _LEAST_LEARNED)
     return np.clip(count, _LEAST_LEARNED, _MOST_LEARNED)
+
+
+def _logs(chance: Array) -> Array:
+    """Logs of draws, some of which are too small to be numbers."""
+    return np.log(np.maximum(chance, np.finfo(float).tiny))
 
 
 def totals(X: Any) -> Array:

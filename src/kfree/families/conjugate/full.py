@@ -63,7 +63,7 @@ class FullGaussian(Conjugate):
         width = np.asarray(given.get("covariance", 0.01 * facts.spread), dtype=np.float64)
         if width.ndim < 2:
             width = np.diag(hyperparameter(given, "covariance", width, (D,), 0.0))
-        elif width.shape != (D, D) or not np.allclose(width, width.T) or not _is_definite(width):
+        elif width.shape != (D, D) or not np.allclose(width, width.T) or not is_definite(width):
             raise ValueError(
                 f"prior['covariance'] must be a positive number, {D} of them, or a positive definite ({D}, {D}) matrix."
             )
@@ -186,6 +186,13 @@ class FullGaussian(Conjugate):
         away = (half @ rng.normal(size=(count, K, D, 1)))[..., 0] / np.sqrt(params.beta)[:, None]
         return Drawn(params.mean + away, half @ half.swapaxes(-1, -2))
 
+    def given(self, drawn: Drawn, prior: NormalWishart) -> Whitened:
+        """Whitened distances."""
+        assert drawn.covariances is not None
+        lower = np.linalg.cholesky(drawn.covariances[0])
+        log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+        return Whitened(np.linalg.inv(lower).transpose(0, 2, 1), drawn.means[0], 0.5 * log_det)
+
     def directions(self, params: NormalWishart, prior: NormalWishart, deviation: Array | None) -> list[Array]:
         """Leading eigenvectors of B; in units of the columns' deviations, and beside what the prior expects."""
         if deviation is None:
@@ -202,7 +209,7 @@ def _outer(rows: Array) -> Array:
     return rows[:, :, None] * rows[:, None, :]
 
 
-def _is_definite(matrix: Array) -> bool:
+def is_definite(matrix: Array) -> bool:
     """Whether a matrix is positive definite beyond rounding."""
     values = np.linalg.eigvalsh(matrix)
     return bool(values[0] > matrix.shape[0] * np.finfo(float).eps * values[-1])
@@ -228,7 +235,7 @@ def _record(mean: Array, beta: Array, nu: Array, scale: Array, prior: NormalWish
         scale = lower @ lower.transpose(0, 2, 1)
     root = np.triu(np.linalg.inv(lower).transpose(0, 2, 1))
     log_det = 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-    return NormalWishart(mean, beta, nu, scale, np.ascontiguousarray(root), log_det)
+    return NormalWishart(mean, beta, nu, np.ascontiguousarray(scale), np.ascontiguousarray(root), log_det)
 
 
 def _lower_above(matrix: Array, least: Array) -> Array:

@@ -23,7 +23,7 @@ from kfree.inference.goal import Goal
 from kfree.inference.labels import compact
 from kfree.inference.loop import Budget, Info, Outcome, attempt, run
 from kfree.kernels import kernels
-from kfree.rows import CsrRows, Rows
+from kfree.rows import CsrRows, Rows, cells_of
 
 
 class CollapsedState(NamedTuple):
@@ -213,7 +213,7 @@ def _move_counts(tour: Tour) -> float:
         nonlocal state
         some = some[: max(1, CLUSTERS.entropies // (entries_each * state[-1].size))]
         theirs, (X, scale) = labels[some], _sparse(tour.table.rows, some)
-        entries = (X.data, X.indices, X.indptr, scale, tour.weight[some], np.arange(some.size))
+        entries = (*cells_of(X), scale, tour.weight[some], np.arange(some.size))
         visited, moved = kernels().move_counts(*entries, *rule, *state, theirs)
         labels[some] = theirs
         if visited < some.size:

@@ -66,7 +66,7 @@ def _visit(
 
 def run_collapsed_bp(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     """Passes until nothing changes; without a price the number of features stays."""
-    X = np.require(table.dense(slice(0, table.n)), requirements=["C", "W"])
+    X = np.ascontiguousarray(table.dense(slice(0, table.n)))
     if not start.Z.any(axis=0).all():
         start = settle(table, start.Z)  # empty columns have no inverse
 

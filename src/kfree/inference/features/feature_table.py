@@ -35,13 +35,9 @@ class FeatureTable:
             self.spread = max(self.total - self.mass * float(mean @ mean), 0.0)
         else:
             self.spread = float(sum(self._squares(span, mean) @ self.weight[span] for span in self.spans))
-        # rows that whole runs are compiled for (read-only ones are another type to the compiler)
+        # rows that whole runs are compiled for
         self.plain = bool(
-            not intercept
-            and isinstance(X, np.ndarray)
-            and X.dtype == np.float64
-            and X.flags.c_contiguous
-            and X.flags.writeable
+            not intercept and isinstance(X, np.ndarray) and X.dtype == np.float64 and X.flags.c_contiguous
         )
 
     def share(self, value: float) -> float:

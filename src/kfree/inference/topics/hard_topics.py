@@ -97,7 +97,7 @@ def word_prices(documents: Documents, words: Array, pseudo: Array) -> Array:
 
 def solve(documents: Documents, labels: Array, prices: Array, mix: float, lam_local: Array) -> Array:
     """Labels of documents solved anew with the topics fixed."""
-    labels = labels.copy()
+    labels, prices = labels.copy(), np.ascontiguousarray(prices)
 
     def of_span(span: slice) -> None:
         if mix > 0:

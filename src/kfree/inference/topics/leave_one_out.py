@@ -67,7 +67,7 @@ def closing_pass(documents: Documents, soft: Soft, goal: TopicGoal, burst: float
 
     work = 4.0 * documents.data.size * soft.words.shape[1]
     documents.do(of_counts, documents.word_spans, work)
-    tail = (topics, share, part, pseudo, scale, least, None if goal.soft_mix == 1 else mix, np.float32(burst))
+    tail = (topics, share, part, pseudo, scale, least, mix, np.float32(burst))
 
     def of_block(b: int) -> tuple[Array, Array]:
         block = documents.blocks[b]

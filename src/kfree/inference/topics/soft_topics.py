@@ -102,7 +102,7 @@ def topic_powers(documents: Documents, soft: Soft, goal: TopicGoal, beta: float)
         counts = counts.copy()
         counts[:, :K] += goal.known
     scale, logs = _padded(1.0 / word_mass(documents, soft, goal), counts), np.empty(documents.p)
-    own, power = goal.pseudo.astype(np.float32), None if beta == 1.0 else np.float32(beta)
+    own, power = goal.pseudo.astype(np.float32), np.float32(beta)
 
     def of_words(span: slice) -> None:
         kernels().raise_rows(counts, span.start, span.stop, scale, own, scale, power, topics, logs)
@@ -124,10 +124,9 @@ def _known_part(documents: Documents, topics: Array, goal: TopicGoal, beta: floa
 def _share_powers(soft: Soft, rows: slice, goal: TopicGoal, beta: float, share: Array, logs: Array) -> None:
     """Fill theta^(beta mix), not normalised, and the sums of log theta, of some documents."""
     factor, column = (np.full(soft.G, value) for value in (goal.soft_mix, TOPICS.concentration / soft.G))
-    own, power = np.ones(share.shape[0], np.float32), beta * goal.soft_mix
+    own, power = np.ones(share.shape[0], np.float32), np.float32(beta * goal.soft_mix)
     factor, column = _padded(factor, share), _padded(column, share)
-    exponent = None if power == 1.0 else np.float32(power)
-    kernels().raise_rows(soft.documents, rows.start, rows.stop, factor, own, column, exponent, share, logs)
+    kernels().raise_rows(soft.documents, rows.start, rows.stop, factor, own, column, power, share, logs)
 
 
 def _padded(values: Array, table: Array) -> Array:

@@ -22,7 +22,7 @@ class SeedsSoFar(NamedTuple):
     reach: Array  # (D,) the same, but as long as there is none from the mean of the corpus
 
 
-# Candidates that the kernel takes at a time: the width of its tables, which it does not check.
+# Candidates that the kernel takes at a time: the width of its tables.
 _COLUMNS = 8
 
 

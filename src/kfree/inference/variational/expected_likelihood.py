@@ -203,7 +203,9 @@ class _Whitened(Runner):
 
     def result(self, parts: tuple[Array, ...]) -> Moments:
         gram = parts[0]
-        return Moments(gram[:, 0, 0], gram[:, 0, 1:], gram[:, 1:, 1:], self.form.mean[: self.free])
+        pieces = (gram[:, 0, 0], gram[:, 0, 1:], gram[:, 1:, 1:])
+        mass, first, second = (np.ascontiguousarray(piece) for piece in pieces)  # kernels take no others
+        return Moments(mass, first, second, self.form.mean[: self.free])
 
 
 class _OfNodes(Runner):

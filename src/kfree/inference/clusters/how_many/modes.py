@@ -97,7 +97,7 @@ def _neighbours(order: _Order, K: int) -> Array:
     near = (both > 0) & (both >= NEIGHBOURS * np.minimum(size[:, None], size[None]))
     length = np.where(linked, 0.5, np.where(near, 1.0 + 1.0 / np.maximum(both, 1), 0.0))
     linked |= minimum_spanning_tree(length).toarray() > 0
-    return np.argwhere(np.triu(linked | linked.T, 1)).astype(np.int32)
+    return np.argwhere(np.triu(linked | linked.T, 1)).astype(np.int32, order="C")
 
 
 class _Halves(NamedTuple):

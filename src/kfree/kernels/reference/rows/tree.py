@@ -88,12 +88,15 @@ def second_diag(X, weight, start, stop, n, mean, second):
         second[t] = w @ (gap * gap) / n[t]
 
 
-def _leading(matrix):
+def _leading(matrix, squarings=0):
     """Leading eigenvector; zero for a matrix of zeros."""
     if not np.trace(matrix) > 0:
         return np.zeros(matrix.shape[0])
     vector = np.linalg.eigh(matrix)[1][:, -1]
-    # the sign a power iteration from the widest column arrives at
+    # the sign a power iteration arrives at from the widest column of the matrix, or of its power
+    for _ in range(squarings):
+        matrix = matrix @ matrix
+        matrix /= np.trace(matrix)
     start = matrix[np.argmax(np.diag(matrix))]
     return -vector if vector @ start < 0 else vector
 
@@ -107,7 +110,7 @@ def leading_packed(second, squarings, steps, tolerance, direction):
     for t in range(second.shape[0]):
         matrix = np.zeros((p, p))
         matrix[np.triu_indices(p)] = second[t]
-        direction[t] = _leading(matrix + np.triu(matrix, 1).T)
+        direction[t] = _leading(matrix + np.triu(matrix, 1).T, squarings)
 
 
 def part_nodes(

@@ -2,7 +2,7 @@
 
 Cells lie word by word as in the soft pass. ``topics`` (V, G) are the words' probabilities (count + pseudo) * scale and
 ``share`` (D, G) the documents' counts * mix + least, both padded with zero columns. ``weight`` (D,) is how much of a
-token of the document is in the topics' counts, at most 1. ``mix`` None is 1.
+token of the document is in the topics' counts, at most 1.
 """
 
 import numpy as np
@@ -14,7 +14,6 @@ def _without_own(topic, share, tokens, part, scale, floor, mix, least, burst):
     Its own tokens leave both counts: one of n if tokens come one by one (``burst`` 0), all n if they come together
     (1), shared out by its responsibilities. Then 2 burst times as many again, but at most half of what is left.
     """
-    mix = 1.0 if mix is None else mix
     own = tokens * topic * share**mix
     word = np.maximum(topic - part * own * scale, floor * scale)
     word = np.maximum(word - 2 * burst * part * own * scale, word / 2)
@@ -32,7 +31,7 @@ def close_documents(data, rows, indptr, topics, share, weight, pseudo, scale, le
     for w in range(topics.shape[0]):
         for k in range(indptr[w], indptr[w + 1]):
             j = rows[k]
-            own[k] = (1 + burst * (data[k] - 1)) / np.dot(topics[w], share[j] ** (1.0 if mix is None else mix))
+            own[k] = (1 + burst * (data[k] - 1)) / np.dot(topics[w], share[j] ** mix)
             found = _without_own(topics[w], share[j], own[k], weight[j], scale, pseudo[w], mix, least, burst)
             ratio[k] = data[k] / found.sum()
             total[j] += ratio[k] * found

@@ -1,0 +1,362 @@
+#include <cmath>
+
+#include "border.h"
+#include "features/normal_equations.h"
+#include "features/one_row.h"
+#include "simd/vectors.h"
+
+using namespace features;
+
+namespace {
+
+constexpr double ESSENTIAL = 1e-9;  // 1 - leverage of a row that cannot be taken out, ...
+constexpr double STEEP = 1e-4;      // ... and of one that must be with care
+constexpr double SUPPORT = 1e-9;    // share of the largest entry below which an entry of a null vector is rounding
+constexpr i64 REFRESH_AFTER = 256;  // row changes after which rounding is cleared away
+constexpr i64 DONE = 0, BIRTH = 1, REPLACED = 2, REFRESH = 3;
+
+using V = Lanes<double>;
+constexpr i64 W = WIDTH / 8;
+
+// The sums of an allocation, the inverse of the first, the means and their products.
+struct State {
+    MatOut S, T, M, A, G;
+};
+
+// Sum of the entries of a row of the matrix at the features listed.
+KF_INLINE double sum_at(const double* row, const i64* on, i64 count) {
+    double sum = 0.0;
+    for (i64 i = 0; i < count; ++i) sum += row[on[i]];
+    return sum;
+}
+
+// Subtracts a row from the sums; a negative weight adds it.
+void take_out(const double* x, double w, const u8* z, MatOut S, MatOut T) {
+    for (i64 k = 0; k < S.n; ++k)
+        if (z[k]) {
+            add(T.p, -w, x, T[k]);
+            for (i64 j = 0; j < S.n; ++j)
+                if (z[j]) S(k, j) -= w;
+        }
+}
+
+// to[y] = from[y] + step
+KF_INLINE void add_step(i64 n, const double* from, double step, double* to) {
+    if (n < W)
+        for (i64 y = 0; y < n; ++y) to[y] = from[y] + step;
+    else
+        for (i64 y = 0; y < n; y += W) store(to + y, load<V>(from + y) + step);
+}
+KF_INLINE void add_both(i64 n, const double* a, const double* b, double* to) {
+    if (n < W)
+        for (i64 y = 0; y < n; ++y) to[y] = a[y] + b[y];
+    else
+        for (i64 y = 0; y < n; y += W) store(to + y, load<V>(a + y) + load<V>(b + y));
+}
+
+// The features that may be changed for one row: all 2^C of its rows, or its single bits.
+class Chooser {
+  public:
+    Chooser(i64 C, i64 fixed, bool exact)
+        : fixed_(fixed),
+          exact_(exact),
+          tops_(size(C)),
+          bottoms_(size(C)),
+          cross_(size(C)),
+          linear_(C),
+          none_(C, 0.0),
+          g_(C),
+          m_(C),
+          on_(C) {}
+
+    // Improves y in place, for a row of data that is in none of M and G; returns its cost.
+    double improve(double w, double square, const double* p, MatIn M, MatIn G, double slack, Vec<u8> y) const {
+        const i64 C = y.n;
+        if (!exact_ || C - fixed_ > MOST_IN_TABLES) return flip(w, square, p, M, G, slack, y);
+        for (i64 k = 0; k < C; ++k) linear_[k] = -2.0 * p[k];
+        fill_forms(G, linear_.data, tops_.data);
+        fill_forms(M, none_.data, bottoms_.data);
+        const auto cost = [&](i64 i) { return w * (square + tops_[i]) / (1.0 + w * bottoms_[i]); };
+        const i64 row = least(i64(1) << (C - fixed_), w, square), now = index_of(y.part(fixed_, C));
+        const double best = cost(row), present = cost(now);
+        if (!(best < present - slack)) return present;
+        set_row(row, y.part(fixed_, C));
+        return best;
+    }
+
+  private:
+    i64 size(i64 C) const { return i64(1) << smaller(C - fixed_, MOST_IN_TABLES); }
+
+    // y B y' + linear.y of all rows y that have the fixed columns
+    void fill_forms(MatIn B, const double* linear, double* value) const {
+        value[0] = fixed_ ? B(0, 0) + linear[0] : 0.0;
+        i64 half = 1;
+        for (i64 b = fixed_; b < B.n; ++b, half *= 2) {
+            cross_[0] = B(b, b) + linear[b] + (fixed_ ? 2.0 * B(b, 0) : 0.0);
+            i64 filled = 1;
+            for (i64 j = fixed_; j < b; ++j, filled *= 2)
+                add_step(filled, cross_.data, 2.0 * B(b, j), cross_.data + filled);
+            add_both(half, value, cross_.data, value + half);
+        }
+    }
+
+    // The first of the rows that cost the least.
+    i64 least(i64 rows, double w, double square) const {
+        double best = INF;
+        i64 row = 0;
+        if (rows < W) {
+            for (i64 i = 0; i < rows; ++i) {
+                const double value = w * (square + tops_[i]) / (1.0 + w * bottoms_[i]);
+                if (value < best) best = value, row = i;
+            }
+            return row;
+        }
+        using Places = Lanes<i64>;
+        Places at, places = {};
+        for (i64 l = 0; l < W; ++l) at[l] = l;
+        V bests = splat<V>(INF);
+        for (i64 i = 0; i < rows; i += W, at += W) {
+            const V value = w * (square + load<V>(&tops_[i])) / (1.0 + w * load<V>(&bottoms_[i]));
+            places = value < bests ? at : places;
+            bests = value < bests ? value : bests;
+        }
+        for (i64 l = 0; l < W; ++l)
+            if (bests[l] < best || (bests[l] == best && places[l] < row)) best = bests[l], row = places[l];
+        return row;
+    }
+
+    // One cyclic sweep of single bits of y in place; returns its cost.
+    double flip(double w, double square, const double* p, MatIn M, MatIn G, double slack, Vec<u8> y) const {
+        const i64 C = y.n, count = list_features(y.data, C, on_.data);
+        double top = square, bottom = 1.0;
+        for (i64 k = 0; k < C; ++k) g_[k] = sum_at(G[k], on_.data, count), m_[k] = sum_at(M[k], on_.data, count);
+        for (i64 k = 0; k < C; ++k)
+            if (y[k]) {
+                top += g_[k] - 2.0 * p[k];
+                bottom += w * m_[k];
+            }
+        double present = w * top / bottom;
+        for (i64 k = fixed_; k < C; ++k) {
+            const double sign = y[k] ? -1.0 : 1.0;
+            const double new_top = top + sign * (2.0 * g_[k] - 2.0 * p[k]) + G(k, k);
+            const double new_bottom = bottom + w * (2.0 * sign * m_[k] + M(k, k));
+            const double value = w * new_top / new_bottom;
+            if (value < present - slack) {
+                y[k] = 1 - y[k];
+                present = value, top = new_top, bottom = new_bottom;
+                for (i64 j = 0; j < C; ++j) g_[j] += sign * G(j, k), m_[j] += sign * M(j, k);
+            }
+        }
+        return present;
+    }
+
+    i64 fixed_;
+    bool exact_;
+    Room<double> tops_, bottoms_, cross_, linear_, none_;
+    Room<double> g_, m_;  // G y and M y
+    Room<i64> on_;
+};
+
+// One row of data taken out of a state, and put back with other features.
+class Visit {
+  public:
+    Visit(const State& state, double lam, i64 fixed, const Chooser& chooser)
+        : state_(state),
+          C_(state.S.n),
+          p_(state.T.p),
+          lam_(lam),
+          fixed_(fixed),
+          chooser_(chooser),
+          m_(C_ * C_),
+          g_(C_ * C_),
+          a_(C_ * p_),
+          s_(C_ * C_),
+          t_(C_ * p_),
+          products_(C_),
+          lever_(C_),
+          gap_(C_),
+          along_(C_),
+          share_(C_),
+          rest_(p_),
+          on_(C_) {}
+
+    // 1 - leverage of the row that is taken out; the means without it only where they had to be solved for.
+    double take(const double* x, double w, const u8* z, double square) const {
+        const auto [S, T, M, A, G] = state_;
+        const i64 count = list_features(z, C_, on_.data);
+        products_in_order(A, C_, x, products_.data);
+        double h = 0.0, zp = 0.0, zGz = 0.0;
+        for (i64 k = 0; k < C_; ++k) {
+            lever_[k] = sum_at(M[k], on_.data, count);
+            double gap = products_[k];
+            for (i64 i = 0; i < count; ++i) gap -= G(k, on_[i]);
+            gap_[k] = gap;
+        }
+        for (i64 i = 0; i < count; ++i) {
+            const i64 k = on_[i];
+            h += w * lever_[k];
+            zp += products_[k];
+            zGz += products_[k] - gap_[k];
+        }
+        const double rest = 1.0 - h;
+        if (rest < ESSENTIAL) return rest;
+        if (rest < STEEP) return solve_without(x, w, z) ? rest : 0.0;
+        const double rr = square - 2.0 * zp + zGz, rx = square - zp;
+        for (i64 k = 0; k < C_; ++k) share_[k] = w * lever_[k] / rest;
+        for (i64 k = 0; k < C_; ++k) {
+            const double u = share_[k], gk = gap_[k], wv = w * lever_[k];
+            along_[k] = products_[k] - u * rx;
+            const double* __restrict from_m = M[k], * __restrict from_g = G[k];
+            const double* __restrict v = lever_.data, * __restrict g = gap_.data, * __restrict us = share_.data;
+            double* __restrict to_m = &m_[k * C_], * __restrict to_g = &g_[k * C_];
+            for (i64 j = 0; j < C_; ++j) {
+                to_m[j] = from_m[j] + wv * v[j] / rest;
+                to_g[j] = from_g[j] - u * g[j] - gk * us[j] + rr * u * us[j];
+            }
+        }
+        return rest;
+    }
+
+    // The best features of the row that is out; returns its cost.
+    double choose(double w, double square, double slack, Vec<u8> y) const {
+        return chooser_.improve(w, square, along_.data, m_.as(C_, C_), g_.as(C_, C_), slack, y);
+    }
+
+    // Puts the row, which had features z, back with features y: the means change by two rank-one steps.
+    void move(const double* x, double w, const u8* z, const u8* y, double rest) const {
+        const auto [S, T, M, A, G] = state_;
+        const MatOut A_ = a_.as(C_, p_), M_ = m_.as(C_, C_);
+        double* r = rest_.data;
+        if (rest >= STEEP) {
+            const i64 count = list_features(z, C_, on_.data);
+            copy(p_, x, r);
+            for (i64 i = 0; i < count; ++i) add(p_, -1.0, A[on_[i]], r);
+            for (i64 k = 0; k < C_; ++k) {
+                const double factor = w * sum_at(M[k], on_.data, count) / rest;
+                copy(p_, A[k], A_[k]);
+                add(p_, -factor, r, A_[k]);
+            }
+        }
+        const i64 count = list_features(y, C_, on_.data);
+        copy(p_, x, r);
+        for (i64 i = 0; i < count; ++i) add(p_, -1.0, A_[on_[i]], r);
+        double q = 0.0;
+        for (i64 k = 0; k < C_; ++k) lever_[k] = sum_at(M_[k], on_.data, count);
+        for (i64 i = 0; i < count; ++i) q += w * lever_[on_[i]];
+        for (i64 k = 0; k < C_; ++k) {
+            copy(p_, A_[k], A[k]);
+            add(p_, w * lever_[k] / (1.0 + q), r, A[k]);
+            for (i64 j = 0; j < C_; ++j) M(k, j) = M_(k, j) - w * lever_[k] * lever_[j] / (1.0 + q);
+        }
+        fill_gram(A, G);
+        take_out(x, w, z, S, T);
+        take_out(x, -w, y, S, T);
+    }
+
+    // For a row that the means of the others depend on: the column to drop (the last that the other rows do not need)
+    // if row y then costs less than it, else -1.
+    i64 replace(const double* x, double w, const u8* z, double square, double slack, u8* y) const {
+        double largest = 0.0;
+        i64 drop = -1;
+        for (i64 k = 0; k < C_; ++k) largest = larger(largest, std::fabs(lever_[k]));
+        for (i64 k = 0; k < C_; ++k)
+            if (std::fabs(lever_[k]) > SUPPORT * largest) drop = k;
+        if (drop < fixed_) return -1;
+        const i64 D = C_ - 1;
+        const Room<double> s(D * D), t(D * p_), m(D * D), a(D * p_), g(D * D), along(D);
+        const Room<u8> trial(D);
+        sums_without(x, w, z);
+        for (i64 i = 0; i < D; ++i) {
+            const i64 k = i + (i >= drop);
+            trial[i] = z[k];
+            copy(p_, &t_[k * p_], &t[i * p_]);
+            for (i64 j = 0; j < D; ++j) s[i * D + j] = s_[k * C_ + j + (j >= drop)];
+        }
+        if (D && !invert(s.as(D, D), t.as(D, p_), m.as(D, D), a.as(D, p_), g.as(D, D))) return -1;
+        products_in_order(a.as(D, p_), D, x, along.data);
+        if (!(chooser_.improve(w, square, along.data, m.as(D, D), g.as(D, D), slack, trial) < lam_ - slack)) return -1;
+        y[drop] = 0;
+        for (i64 i = 0; i < D; ++i) y[i + (i >= drop)] = trial[i];
+        return drop;
+    }
+
+  private:
+    void sums_without(const double* x, double w, const u8* z) const {
+        copy(C_ * C_, state_.S.data, s_.data);
+        copy(C_ * p_, state_.T.data, t_.data);
+        take_out(x, w, z, s_.as(C_, C_), t_.as(C_, p_));
+    }
+    bool solve_without(const double* x, double w, const u8* z) const {
+        sums_without(x, w, z);
+        if (!invert(s_.as(C_, C_), t_.as(C_, p_), m_.as(C_, C_), a_.as(C_, p_), g_.as(C_, C_))) return false;
+        products_in_order(a_.as(C_, p_), C_, x, along_.data);
+        return true;
+    }
+
+    State state_;
+    i64 C_, p_;
+    double lam_;
+    i64 fixed_;
+    const Chooser& chooser_;
+    Room<double> m_, g_, a_, s_, t_;  // the state without the row
+    Room<double> products_;           // of the row with the means
+    Room<double> lever_, gap_;        // M z, and what the means miss of the row
+    Room<double> along_;              // products with the means without it
+    Room<double> share_, rest_;
+    Room<i64> on_;
+};
+
+}  // namespace
+
+static bool rebuild(MatIn S, MatIn T, MatOut M, MatOut A, MatOut G) { return invert(S, T, M, A, G); }
+
+static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In square, double lam, i64 fixed, bool exact,
+                                                     Flag stop, i64 first, Mat<u8> Z, MatOut S, MatOut T, MatOut M,
+                                                     MatOut A, MatOut G) {
+    const i64 C = Z.p;
+    require(fixed >= 0 && fixed <= 1 && fixed <= C, "fixed must be 0, or 1 where there is a column");
+    require(first >= 0, "first must not be negative");
+    const Chooser chooser(C, fixed, exact);
+    const Visit visit({S, T, M, A, G}, lam, fixed, chooser);
+    const Room<u8> y(C);
+    const double finite = lam < INF ? lam : 0.0;
+    i64 changed = 0;
+    for (i64 n = first; n < X.n; ++n) {
+        if (stop) break;
+        const double* x = X[n];
+        const double w = weight[n];
+        u8* z = Z[n];
+        double largest = 0.0;
+        for (i64 k = 0; k < C; ++k) {
+            largest = larger(largest, G(k, k));
+            y[k] = z[k];
+        }
+        const double slack = 1e-12 * (finite + w * (square[n] + largest));
+        const double rest = visit.take(x, w, z, square[n]);
+        if (rest < ESSENTIAL) {
+            const i64 drop = lam < INF ? visit.replace(x, w, z, square[n], slack, y.data) : -1;
+            if (drop < 0) continue;
+            for (i64 k = 0; k < C; ++k) z[k] = y[k];
+            return {n, REPLACED, changed + 1, drop};
+        }
+        const double cost = visit.choose(w, square[n], slack, y);
+        bool other = false;
+        for (i64 k = 0; k < C; ++k) other = other || y[k] != z[k];
+        if (other) {
+            ++changed;
+            visit.move(x, w, z, y.data, rest);
+            for (i64 k = 0; k < C; ++k) z[k] = y[k];
+        }
+        if (cost > lam + slack) return {n, BIRTH, changed, -1};
+        if (changed >= REFRESH_AFTER) return {n, REFRESH, changed, -1};
+    }
+    return {X.n, DONE, changed, -1};
+}
+
+static const border::Kernel kernels[] = {
+    border::kernel<collapsed_rows>(
+        "collapsed_rows(X[n,p], weight[n], square[n], lam, fixed, exact, stop[1], first, Z[n,C], S[C,C], T[C,p], "
+        "M[C,C], A[C,p], G[C,C])"),
+    border::kernel<rebuild>("rebuild(S[C,C], T[C,p], M[C,C], A[C,p], G[C,C])"),
+};
+static const border::Publish publish(kernels);

@@ -1,0 +1,1 @@
+"""Samples of posteriors: chains, partitions, and what samples say."""

@@ -1,1 +1,0 @@
-"""What the compiled kernels are built of, spelled out in LLVM vectors."""
