@@ -18,7 +18,14 @@ from fuzz.shrink import shrink
 from fuzz.subjects import SUBJECTS, draw_case
 
 #: Inputs of the short run; of those that are not named fewer.
-INPUTS = {"DPMeans": 400, "HDPMeans": 150, "VariationalDPMixture": 250, "KernelDPMixture": 150, "KFeatures": 80}
+INPUTS = {
+    "DPMeans": 400,
+    "HDPMeans": 150,
+    "VariationalDPMixture": 250,
+    "KernelDPMixture": 150,
+    "GibbsDPMixture": 150,
+    "KFeatures": 80,
+}
 CASES = sorted(campaign.CASES.glob("*.json"))
 
 

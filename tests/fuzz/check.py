@@ -45,7 +45,7 @@ def check(case: Case) -> Verdict:
 
 def _laws(case: Case, seconds: float) -> Iterator[tuple[str, Any]]:
     """Laws with their names."""
-    yield "in time", lambda case, model: _in_time(case, seconds)
+    yield "in time", lambda case, model: _in_time(case, seconds, model)
     estimator = isinstance(SUBJECTS[case.subject].target, type)
     for law in laws.OF_ESTIMATORS if estimator else laws.OF_FUNCTIONS:
         yield law.__name__.replace("_", " "), law
@@ -53,8 +53,10 @@ def _laws(case: Case, seconds: float) -> Iterator[tuple[str, Any]]:
         yield case.relation, RELATIONS[case.relation]
 
 
-def _in_time(case: Case, seconds: float) -> list[Fault]:
+def _in_time(case: Case, seconds: float, model: Any) -> list[Fault]:
     most = case.params.get("max_time")
+    if most is not None and hasattr(model, "samples_"):  # chains end the sweep they are in
+        most += seconds / model.n_iter_
     if most is None or seconds <= most + LATE:
         return []
     tries = [seconds]

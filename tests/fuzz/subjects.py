@@ -1,5 +1,6 @@
 """What is fitted: every public estimator and function, with parameters drawn up to their ends."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -40,6 +41,12 @@ class Subject(NamedTuple):
     def target(self) -> Any:
         """The class or function."""
         return getattr(kfree, self.name)
+
+    @property
+    def weighs(self) -> bool:
+        """Whether rows may have weights."""
+        call = self.target.fit if isinstance(self.target, type) else self.target
+        return "sample_weight" in inspect.signature(call).parameters
 
 
 def choose(rng, *options):
@@ -185,6 +192,10 @@ def _some_of_the_prior(rng, family):
     """Some hyperparameters, held."""
     if family in ("gaussian", "diag", "spherical"):
         given = {"mean_precision": 10.0 ** rng.integers(-20, 8), "degrees_of_freedom": 100.0, "sd": 1.0}
+    elif family == "known":
+        given = {"mean_precision": 10.0 ** rng.integers(-6, 4), "sd": 10.0 ** rng.integers(-3, 3)}
+    elif family == "gamma":
+        given = {"mean_precision": 10.0 ** rng.integers(-3, 3), "shape": 3.0}
     elif family == "poisson":
         given = {"shape": 1.0, "rate": 10.0 ** rng.integers(-6, 6)}
     else:
@@ -192,13 +203,18 @@ def _some_of_the_prior(rng, family):
     return {name: float(value) for name, value in given.items() if rng.random() < 0.5}
 
 
-def _mixture(rng, X):
+def _family(rng, X, *more):
+    """A family that the table may be of, most of the time; ``more`` are for any numbers."""
     with np.errstate(all="ignore"):
         whole = np.nanmin(X) >= 0 and (np.floor(X) == X).all()
-    fits = ["gaussian", "diag", "spherical"] + (["multinomial", "poisson"] if whole else [])
+    fits = ["gaussian", "diag", "spherical", *more] + (["multinomial", "poisson"] if whole else [])
     fits += ["bernoulli"] if np.isin(X, (0, 1)).all() else []
-    families = ("gaussian", "diag", "spherical", "multinomial", "poisson", "bernoulli")
-    family = choose(rng, *families) if rng.random() < 0.1 else choose(rng, *fits)
+    families = ("gaussian", "diag", "spherical", "multinomial", "poisson", "bernoulli", *more)
+    return choose(rng, *families) if rng.random() < 0.1 else choose(rng, *fits)
+
+
+def _mixture(rng, X):
+    family = _family(rng, X)
     return {
         "family": family,
         "accelerate": choose(rng, "auto", None, "tree", "kdtree"),
@@ -238,6 +254,45 @@ def _kernel_mixture(rng, X):
     }
 
 
+def _chains(rng, *inits):
+    """Short chains."""
+    return {
+        "n_samples": choose(rng, 1, 5, 5, 20),
+        "burn_in": choose(rng, 3, 3, 0, 20),
+        "thin": choose(rng, 1, 1, 2),
+        "n_chains": choose(rng, 2, 2, 1, 3),
+        "init": choose(rng, *inits),
+        "max_time": choose(rng, 10, 10, 10, 10, 10, 10, 0, 0.001, 0.02),
+        "random_state": int(rng.integers(3)),
+    }
+
+
+def _gibbs_mixture(rng, X):
+    family = _family(rng, X, "known", *(("gamma",) if np.nanmin(X) > 0 else ()))
+    chains = _chains(rng, "dpmeans", "dpmeans", "one", "singles", np.arange(len(X)) % 3)
+    beta = choose(rng, 1.0, 1.0, 1.0, 1e-6, 1e3, 1e9, [0.5] * min(chains["burn_in"], 2) + [2.0])
+    given = (1.0, 1.0, 1e-9, 1e-90, 30.0, 1e6)
+    return {
+        "family": family,
+        "concentration": choose(rng, *given, [0.5, 2.0], [2.0, 1e-3]) if beta == 1.0 else choose(rng, *given),
+        "prior": choose(rng, None, None, None, "fixed", "learn", _some_of_the_prior(rng, family)),
+        "beta": beta,
+        "collapsed": choose(rng, True, True, False),
+        "moves": choose(rng, "split_merge", "split_merge", None),
+        "point_estimate": choose(rng, "vi", "vi", "binder", "map"),
+        **chains,
+    }
+
+
+def _gibbs_ibp(rng, X):
+    return {
+        "concentration": choose(rng, 1.0, 1.0, 1e-6, 30.0, [0.5, 2.0]),
+        "noise": choose(rng, "auto", "auto", "auto", 0.5, [2.0, 1.0], 1e-300, 1e300),
+        "feature_scale": choose(rng, "auto", "auto", "auto", 2.0, [2.0, 1.0], 1e-300, 1e300),
+        **_chains(rng, "bpmeans", "bpmeans", "prior", "empty", np.arange(2 * len(X)).reshape(-1, 2) % 2),
+    }
+
+
 def _for_k(rng, X):
     return {
         "k": choose(rng, 1, 2, 3, 10, len(X)),
@@ -265,20 +320,16 @@ _MIXTURES = ("predict", "predict_proba", "score_samples", "score")
 SUBJECTS = {
     subject.name: subject
     for subject in (
-        Subject("DPMeans", 0.30, _dp_means, _CLUSTERS, (*_SAME, "order", "price", "price"), 10_000),
+        Subject("DPMeans", 0.27, _dp_means, _CLUSTERS, (*_SAME, "order", "price", "price"), 10_000),
         Subject("HDPMeans", 0.10, _hdp_means, _CLUSTERS, (*_SAME, "order")),
         Subject("HDPTopics", 0.06, _hdp_topics, ("transform", "score", "perplexity"), ("layout", "again"), 100),
         Subject("BPMeans", 0.03, _bp_means, _FEATURES, ("again", "zero weights"), 20, 5),
-        Subject("KFeatures", 0.10, _k_features, _FEATURES, ("again", "zero weights"), 100, 8),
+        Subject("KFeatures", 0.08, _k_features, _FEATURES, ("again", "zero weights"), 100, 8),
         Subject("StepwiseKFeatures", 0.02, _stepwise, _FEATURES, ("again", "zero weights"), 10, 5),
-        Subject(
-            "VariationalDPMixture",
-            0.23,
-            _mixture,
-            ("predict", "predict_proba", "score_samples", "score"),
-            (*_SAME, "order"),
-        ),
-        Subject("KernelDPMixture", 0.10, _kernel_mixture, (*_MIXTURES, "mmd2"), (*_SAME, "order"), 200, 12),
+        Subject("VariationalDPMixture", 0.20, _mixture, _MIXTURES, (*_SAME, "order")),
+        Subject("KernelDPMixture", 0.09, _kernel_mixture, (*_MIXTURES, "mmd2"), (*_SAME, "order"), 200, 12),
+        Subject("GibbsDPMixture", 0.06, _gibbs_mixture, _MIXTURES, ("layout", "again", "zero weights"), 100, 8),
+        Subject("GibbsIBP", 0.03, _gibbs_ibp, ("transform",), ("layout", "again"), 40, 5),
         Subject("lam_for_k", 0.02, _for_k, (), ("layout", "again", "order", "price")),
         Subject("radius_for_k", 0.01, _for_k, (), ("layout", "again", "order")),
         Subject("lam_path", 0.02, _lam_path, (), ("layout", "again", "order"), 100),
@@ -310,7 +361,7 @@ def draw_case(name, seed):
         name,
         params,
         values,
-        weight,
+        weight if subject.weighs else None,
         rng.integers(0, choose(rng, 1, 2, 5), len(values)) if name == "HDPMeans" else None,
         others,
         relation,

@@ -77,10 +77,11 @@ def fit(case: Case) -> Any:
     if not isinstance(subject.target, type):
         return subject.target(case.X, **params, sample_weight=weight)
     extra = {} if case.groups is None else {"groups": case.groups}
+    extra |= {"sample_weight": weight} if subject.weighs else {}
     model = subject.target(**params)
     before = {name: repr(value) for name, value in model.get_params().items()}
     X = case.X
-    model.fit(X, sample_weight=weight, **extra)
+    model.fit(X, **extra)
     assert {name: repr(value) for name, value in model.get_params().items()} == before, "fit changed a parameter"
     if weight is not None:
         assert np.array_equal(weight, case.weight), "fit changed sample_weight"
