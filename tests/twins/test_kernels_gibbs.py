@@ -70,7 +70,7 @@ def test_wrong_draws_are_refused(wrong):
     if wrong == "order":
         order[:] = 1
     elif wrong == "uniforms":
-        uniforms = uniforms[:4]
+        uniforms = np.append(uniforms, 0.5)
     elif wrong == "pairs":
         pairs[0, 0] = 6
     elif wrong == "deals":
