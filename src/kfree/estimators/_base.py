@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import warn_unfinished
+from kfree.estimators._saving import Saveable
 from kfree.estimators._sklearn import check_table
 from kfree.families import FAMILIES, Array, make_family
 from kfree.inference.goal import Goal, Order, Start
@@ -26,7 +27,7 @@ def finite_part(trace: list[float]) -> Array:
     return np.array([value for value in trace if value < np.inf])
 
 
-class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class HardClusters(Saveable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """An estimator whose model is a set of centres."""
 
     _model: Model

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from kfree.estimators._endings import warn_unfinished
+from kfree.estimators._saving import Saveable
 from kfree.estimators._sklearn import check_table
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.feature_goal import FeatureGoal
@@ -20,7 +21,7 @@ from kfree.rows import set_span_threads
 ROWS = ("exact", "coordinate")
 
 
-class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BinaryFeatures(Saveable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """An estimator whose model is a set of means, of which a row has none, one or many."""
 
     algorithm: Any

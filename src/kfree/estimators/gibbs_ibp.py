@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
+from kfree.estimators._saving import Saveable
 from kfree.estimators._sklearn import check_table
 from kfree.inference.gibbs.chains import ChainSamples, Length, new_chains, run_chains
 from kfree.inference.gibbs.diagnostics import complaints, diagnose
@@ -24,7 +25,7 @@ from kfree.rows import set_span_threads
 _NAMES = ("n_components", "log_posterior", "concentration", "noise", "feature_scale")
 
 
-class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GibbsIBP(Saveable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Samples of the posterior of binary latent features; their number is sampled with them.
 
     Rows are sums of the features they have, and noise; the allocation Z has an Indian buffet process as its prior:

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
+from kfree.estimators._saving import Saveable
 from kfree.estimators._sklearn import check_table
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.coherence import npmi, rank_words
@@ -35,7 +36,7 @@ from kfree.models.topics import (
 from kfree.rows import set_span_threads
 
 
-class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class HDPTopics(Saveable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Topics of a document-term table; their number is found.
 
     Every cell (document j, word w, n tokens) takes one topic. Minimises
