@@ -112,45 +112,47 @@ def read_file(path: Any, version: str) -> tuple[Any, dict[str, Array]]:
 
 
 def _read_entries(archive: zipfile.ZipFile, length: int, version: str) -> tuple[Any, dict[str, Array]]:
-    entries = _checked_entries(archive, length)
-    text = _read(archive, _JSON, entries)
-    model = _read_header(text, version)
-    sums = _read_sums(_read(archive, _SUMS, entries))
-    named = set(sums) | {_SUMS}
-    if named != entries:
-        odd = sorted(named ^ entries)
+    infos = archive.infolist()
+    entries = {info.filename: info for info in infos}
+    text = _read(archive, entries, _JSON, length)
+    model = _read_header(text, version)  # first of all: files of a newer format may differ in all that follows
+    _check_entries(infos, length)
+    sums = _read_sums(_read(archive, entries, _SUMS, length))
+    odd = sorted((set(sums) | {_SUMS}) ^ set(entries))
+    if odd:
         raise ValueError(f"{odd[0]} is in only one of zip file and {_SUMS} ({len(odd)} such entries)")
     _check_sum(_JSON, text, sums)
     arrays = {}
-    for name in sorted(entries - {_JSON, _SUMS}):
+    for name in sorted(set(entries) - {_JSON, _SUMS}):
         if not name.endswith(_SUFFIX):
             raise ValueError(f"entry {name} is of an unknown kind")
-        data = _read(archive, name, entries)
+        data = _read(archive, entries, name, length)
         _check_sum(name, data, sums)
         arrays[name.removesuffix(_SUFFIX)] = _read_npy(name, data)
     return model, arrays
 
 
-def _checked_entries(archive: zipfile.ZipFile, length: int) -> set[str]:
-    """Names of the entries, none of which is compressed, encrypted, twice there, or longer than the file."""
-    infos = archive.infolist()
-    names = {info.filename for info in infos}
-    if len(names) < len(infos):
+def _check_entries(infos: list[zipfile.ZipInfo], length: int) -> None:
+    """None is twice there or has a strange name, and together they are no longer than the file."""
+    if len({info.filename for info in infos}) < len(infos):
         raise ValueError("it has two entries of one name")
     for info in infos:
         if not _ENTRY.fullmatch(info.filename):
             raise ValueError(f"entry {info.filename[:100]!r} has a name that kfree does not give")
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or info.compress_size != info.file_size:
-            raise ValueError(f"entry {info.filename} is compressed or encrypted, which kfree's files never are")
     if sum(info.file_size for info in infos) > length:
         raise ValueError(f"its entries are said to be longer than the whole file of {length} bytes")
-    return names
 
 
-def _read(archive: zipfile.ZipFile, name: str, entries: set[str]) -> bytes:
+def _read(archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], name: str, length: int) -> bytes:
+    """An entry that is there, as long as it says, and neither compressed nor encrypted."""
     if name not in entries:
         raise ValueError(f"it has no entry {name}")
-    return archive.read(name)
+    info = entries[name]
+    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or info.compress_size != info.file_size:
+        raise ValueError(f"entry {name} is compressed or encrypted, which kfree's files never are")
+    if info.file_size > length:
+        raise ValueError(f"entry {name} is said to be longer than the whole file of {length} bytes")
+    return archive.read(info)
 
 
 def _read_header(text: bytes, version: str) -> Any:
