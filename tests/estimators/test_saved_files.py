@@ -167,7 +167,7 @@ def at(*keys):
         (("fitted",), {"lam": 1}, "no attribute of a fitted"),
         (("fitted",), {"x y_": 1}, "no attribute of a fitted"),
         (("fitted",), {"_model": 1}, r"DPMeans\._model is a int, which it cannot be"),
-        (("fitted",), {"n_features_in_": 7}, r"shape \(2, 3\), but \(K, D\) is needed: D = 7"),
+        (("fitted",), {"n_features_in_": 7}, r"anchor has shape \(3,\), but \(D\) is needed: D = 7"),
         (("fitted", "_model"), {"type": "open"}, "'open', which this kfree does not know"),
         (("fitted", "_model", "parts"), {"more": 1}, "has or lacks 'more'"),
         (("fitted", "_model", "parts"), {"mass": "x"}, r"_model\.mass is a str"),

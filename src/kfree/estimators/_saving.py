@@ -70,10 +70,7 @@ def load(path):
         if reader.unused:
             raise ValueError(f"{min(reader.unused)}.npy belongs to no part of the model")
     except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} cannot be loaded: {error}. kfree.load reads files of model.save; those of joblib or pickle are "
-            "read by joblib.load, if you trust them."
-        ) from error
+        raise ValueError(f"{path} cannot be loaded: {error}.") from error
     return found
 
 

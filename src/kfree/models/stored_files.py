@@ -31,6 +31,7 @@ _HEADER = re.compile(rf"\{{'descr': '({_TYPES})', 'fortran_order': (False|True),
 _ENTRY = re.compile(r"[\w.-]{1,200}", re.ASCII)
 _SUM = re.compile(r"([0-9a-f]{64})  ([\w.-]{1,200})", re.ASCII)
 _LARGEST_CHARACTER = 0x10FFFF
+_HINT = "Files that model.save wrote are meant; those of joblib or pickle are read by joblib.load, if you trust them"
 # What zipfile raises for files that are none, or not whole.
 _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError, OverflowError, struct.error)
 
@@ -108,7 +109,7 @@ def read_file(path: Any, version: str) -> tuple[Any, dict[str, Array]]:
             with zipfile.ZipFile(file) as archive:
                 return _read_entries(archive, length, version)
         except _BROKEN as error:
-            raise ValueError(f"it is no zip file, or not a whole one ({error})") from error
+            raise ValueError(f"it is no zip file, or not a whole one ({error}). {_HINT}") from error
 
 
 def _read_entries(archive: zipfile.ZipFile, length: int, version: str) -> tuple[Any, dict[str, Array]]:
@@ -146,7 +147,7 @@ def _check_entries(infos: list[zipfile.ZipInfo], length: int) -> None:
 def _read(archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], name: str, length: int) -> bytes:
     """An entry that is there, as long as it says, and neither compressed nor encrypted."""
     if name not in entries:
-        raise ValueError(f"it has no entry {name}")
+        raise ValueError(f"it has no entry {name}. {_HINT}")
     info = entries[name]
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or info.compress_size != info.file_size:
         raise ValueError(f"entry {name} is compressed or encrypted, which kfree's files never are")

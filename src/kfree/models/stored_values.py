@@ -42,7 +42,6 @@ class Writer:
         self.arrays: dict[str, Array] = {}
         self._estimators = estimators
         self._names: dict[int, str] = {}  # by identity: what is one array stays one
-        self._alive: list[Any] = []  # so that no identity is given twice
         self._columns: int | None = None
 
     def write(self, value: Any, where: str) -> Any:
@@ -89,7 +88,6 @@ class Writer:
             raise _unknown(array, where)
         if id(array) not in self._names:
             self._names[id(array)] = self._new_name(where)
-            self._alive.append(array)
             self.arrays[self._names[id(array)]] = array
         return {
             "kind": "array",
@@ -116,13 +114,9 @@ class Writer:
     def _estimator(self, model: Any, where: str) -> Any:
         of = type(model)
         parameters = model.get_params(deep=False)
-        fitted = {
-            name: value
-            for name, value in sorted(
-                vars(model).items(), key=lambda pair: pair[0].startswith("_")
-            )  # public names first
-            if name not in parameters and not isinstance(getattr(of, name, None), _CACHED)
-        }
+        names = sorted(vars(model), key=lambda name: name.startswith("_"))  # arrays get their public names
+        kept = [name for name in names if name not in parameters and not isinstance(getattr(of, name, None), _CACHED)]
+        fitted = {name: vars(model)[name] for name in kept}
         check_fitted(of, fitted, where)
         with _columns_of(self, fitted):
             return {
@@ -165,9 +159,10 @@ def _columns_of(owner: Any, fitted: Mapping[str, Any]) -> Iterator[None]:
 
 def check_fitted(of: type, fitted: Mapping[str, Any], where: str) -> None:
     """Whether fitted attributes are what they should be for such an estimator."""
+    parameters = signature(of).parameters
     for name in fitted:
-        private = name.startswith("_") and not name.startswith("__")
-        if not (name.isidentifier() and (private or name.endswith("_"))) or _is_code(getattr(of, name, None)):
+        taken = name.startswith("__") or name in parameters or _is_code(getattr(of, name, None))
+        if taken or not name.isidentifier():
             raise ValueError(f"{where}.{name} is no attribute of a fitted {of.__name__}")
     check_types(get_type_hints(of), fitted, where)
     columns = fitted.get("n_features_in_")
