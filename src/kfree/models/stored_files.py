@@ -3,6 +3,7 @@
 Nothing in it is compressed, so that no file unpacks to more than its own length, and nothing in it is pickled.
 """
 
+import errno
 import hashlib
 import io
 import json
@@ -110,6 +111,10 @@ def read_file(path: Any, version: str) -> tuple[Any, dict[str, Array]]:
                 return _read_entries(archive, length, version)
         except _BROKEN as error:
             raise ValueError(f"it is no zip file, or not a whole one ({error}). {_HINT}") from error
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            raise ValueError("an entry begins before the file does") from error
 
 
 def _read_entries(archive: zipfile.ZipFile, length: int, version: str) -> tuple[Any, dict[str, Array]]:

@@ -296,7 +296,15 @@ class Reader:
         parts = {name: self.read(part, f"{where}.{name}") for name, part in given.items()}
         check_types(kind.types, parts, where)
         check_shapes(kind.shapes, parts, self._columns, where)
-        made = kind.make(**parts)
+        try:
+            made = kind.make(**parts)
+        except (
+            ValueError,
+            TypeError,
+            AttributeError,
+            LookupError,
+        ) as error:  # what is made of Any must suit each other
+            raise ValueError(f"{where} cannot be made a {kind.of.__name__}: {error}") from error
         check_values(made, where)
         return made
 
