@@ -104,6 +104,7 @@ SAVED: dict[str, Saved] = {
     "without groups": Saved(HDPMeans(2.0, 20.0), CLOUDS),
     "groups of numbers": Saved(HDPMeans(2.0, 20.0), CLOUDS, groups=np.arange(45) % 4),
     "groups of several kinds": Saved(HDPMeans(2.0, 20.0), CLOUDS, groups=[1, "b", (2, "c")] * 15),
+    "groups of odd names": Saved(HDPMeans(2.0, 20.0), CLOUDS, groups=["\ud800\udd4d", "a\0", "</script>"] * 15),
     "groups of days": Saved(
         HDPMeans(2.0, 20.0), CLOUDS, groups=np.arange(45).astype("datetime64[D]") - np.arange(45) % 40
     ),

@@ -24,6 +24,7 @@ from kfree.families import Array
 #: What this kfree writes; it reads this and all before.
 FORMAT = 1
 _JSON, _SUMS, _SUFFIX = "model.json", "SHA256SUMS", ".npy"
+_ENCODING = "utf-8", "surrogatepass"  # texts in Python may hold halves of characters
 _MAGIC = b"\x93NUMPY\x01\x00"
 # Types of arrays by numpy's names: bits, numbers, text, times.
 _TYPES = r"\|b1|[<>|][iu][1248]|[<>]f[248]|[<>]U\d{1,6}|[<>][mM]8\[(?:\d{0,4}(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as))\]"
@@ -69,7 +70,7 @@ def _place(path: Any) -> Path:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, allow_nan=False).encode()
+    return json.dumps(value, allow_nan=False, ensure_ascii=False).encode(*_ENCODING)
 
 
 def _write_entries(file: Any, texts: Mapping[str, bytes], arrays: Mapping[str, Array]) -> None:
@@ -164,7 +165,7 @@ def _read(archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], name
 def _read_header(text: bytes, version: str) -> Any:
     """What the JSON says of the model, if it is of a format that is known."""
     try:
-        header = json.loads(text.decode(), parse_constant=_refuse)
+        header = json.loads(text.decode(*_ENCODING), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{_JSON} cannot be read ({error})") from error
     if not isinstance(header, dict) or type(header.get("format")) is not int or header["format"] < 1:
