@@ -4,21 +4,19 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import warn_unfinished
+from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table
 from kfree.families import FAMILIES, Array, make_family
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget, Info
-from kfree.models.checks import check_choice, check_flag, check_number, check_verbose, works_on_sparse
+from kfree.models.checks import check_verbose, works_on_sparse
 from kfree.models.clusters import Model, Problem
 from kfree.rows import set_span_threads
-
-_INITS = ("auto", "mean", "farthest_first", "k-means++")
-_ORDERS = ("random", "index")
 
 
 def finite_part(trace: list[float]) -> Array:
@@ -26,7 +24,7 @@ def finite_part(trace: list[float]) -> Array:
     return np.array([value for value in trace if value < np.inf])
 
 
-class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RunningEstimator):
     """An estimator whose model is a set of centres."""
 
     _model: Model
@@ -78,20 +76,6 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         tags.input_tags.positive_only = family.lower >= 0
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _check_common(self) -> None:
-        if isinstance(self.init, str) or self.init is None:
-            check_choice("init", self.init, _INITS)
-        if isinstance(self.order, str) or self.order is None:
-            check_choice("order", self.order, _ORDERS)
-        check_number("n_init", self.n_init, least=1, integer=True)
-        check_number("max_iter", self.max_iter, least=1, integer=True)
-        check_number("tol", self.tol, least=0.0)
-        if self.max_clusters is not None:
-            check_number("max_clusters", self.max_clusters, least=1, integer=True)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
-        check_flag("warm_start", self.warm_start)
 
     def _problem(self, X: Any, sample_weight: Any) -> Problem:
         return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)

@@ -4,23 +4,21 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from kfree.estimators._endings import warn_unfinished
+from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.feature_goal import FeatureGoal
 from kfree.inference.loop import Budget, Info, attempt
-from kfree.models.checks import check_choice, check_number, check_verbose
 from kfree.models.features import FeatureModel, FeatureProblem, FittedFeatures
 from kfree.rows import set_span_threads
 
-ROWS = ("exact", "coordinate")
 
-
-class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
     """An estimator whose model is a set of means, of which a row has none, one or many."""
 
     algorithm: Any
@@ -134,30 +132,6 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-    def _check_common(self, algorithms: tuple[str, ...]) -> None:
-        check_choice("algorithm", self.algorithm, algorithms)
-        if not isinstance(self.base, bool | np.bool_):
-            check_choice("base", self.base, ("auto", "intercept"))
-        check_number("n_init", self.n_init, least=1, integer=True)
-        check_number("max_iter", self.max_iter, least=1, integer=True)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
-        if self.n_jobs is not None:
-            check_number("n_jobs", self.n_jobs, integer=True)
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs must not be 0. Pass a number of restarts at a time, or -1 for all cores.")
-        check_verbose(self.verbose)
-
-    def _check_lam(self, lam: Any) -> float | None:
-        """The price, None for "auto"."""
-        if isinstance(lam, str) or lam is None:
-            check_choice("lam", lam, ("auto",))
-            return None
-        check_number("lam", lam, above=0.0, hint="It is what one more feature must save. 'auto' chooses it.")
-        if not np.isfinite(lam):
-            raise ValueError(f"lam must be finite, got {lam!r}. A lam above the sum of squares of X gives no features.")
-        return float(lam)
 
     def _problem(self, X: Any, sample_weight: Any) -> FeatureProblem:
         """Checked rows."""

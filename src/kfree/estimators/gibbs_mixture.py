@@ -25,7 +25,7 @@ from kfree.inference.gibbs.summary_numbers import SUMMARIES
 from kfree.inference.gibbs.to_arviz import inference_data
 from kfree.inference.labels import renumbered
 from kfree.inference.loop import Budget, Info, attempt
-from kfree.models.checks import check_choice, check_flag, check_number, check_verbose
+from kfree.models.checks import check_verbose
 from kfree.models.gibbs_mixture import (
     GibbsModel,
     GibbsProblem,
@@ -35,10 +35,9 @@ from kfree.models.gibbs_mixture import (
     check_schedule,
 )
 from kfree.models.mixture import published
+from kfree.models.parameter_tables import GIBBS_DP_MIXTURE
 from kfree.rows import set_span_threads
 
-_INITS = ("dpmeans", "one", "singles")
-_ESTIMATES = ("vi", "binder", "map")
 #: Divergences that first clusters of a family are found by.
 _DIVERGENCES = {"multinomial": "kl", "poisson": "poisson", "bernoulli": "bernoulli", "gamma": "itakura_saito"}
 
@@ -56,11 +55,11 @@ class GibbsDPMixture(MixtureEstimator):
 
     Parameters
     ----------
-    family : {"gaussian", "diag", "spherical", "known", "multinomial", "poisson", "bernoulli", "gamma"}, \
-default="gaussian"
-        What a cluster is. Gaussians with full, diagonal, spherical or known covariance; counts given their total,
-        independent counts, zeros and ones; positive numbers of known shape. Rows may be sparse for "multinomial",
-        "poisson" and "bernoulli".
+    family : str, default="gaussian"
+        What a cluster is. Gaussians with full ("gaussian"), diagonal ("diag"), spherical ("spherical") or known
+        ("known") covariance; counts given their total ("multinomial"), independent counts ("poisson"), zeros and ones
+        ("bernoulli"); positive numbers of known shape ("gamma"). Rows may be sparse for "multinomial", "poisson" and
+        "bernoulli".
     concentration : float or pair, default=1.0
         Larger expects more clusters, about alpha log(N / alpha). A pair (shape, rate) is a gamma prior: the
         concentration is then sampled, too.
@@ -177,6 +176,7 @@ default="gaussian"
     """
 
     _families = SAMPLED
+    _parameters = GIBBS_DP_MIXTURE
     _last: tuple[list[Chain], Length, GibbsProblem] | None
 
     def __init__(
@@ -292,20 +292,6 @@ default="gaussian"
         posterior["labels"] = self.samples_
         stats = {"lp": self._kept["log_posterior"]}
         return inference_data(posterior, self.sample_chain_, sample_stats=stats, dims={"labels": ["row"]})
-
-    def _check_parameters(self) -> None:
-        check_choice("family", self.family, tuple(SAMPLED))
-        for name, least in (("n_samples", 1), ("burn_in", 0), ("thin", 1), ("n_chains", 1)):
-            check_number(name, getattr(self, name), least=least, integer=True)
-        for name in ("collapsed", "warm_start"):
-            check_flag(name, getattr(self, name))
-        if self.moves is not None:
-            check_choice("moves", self.moves, ("split_merge",), "None")
-        if isinstance(self.init, str) or self.init is None:
-            check_choice("init", self.init, _INITS, "labels")
-        check_choice("point_estimate", self.point_estimate, _ESTIMATES)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
 
     def _prior(self, X: Any, sample_weight: Any) -> Any:
         """What the user said of the prior; learned by another fit if that is wanted."""

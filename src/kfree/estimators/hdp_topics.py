@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
+from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.coherence import npmi, rank_words
@@ -17,11 +18,12 @@ from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal, word_share
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_seeds import background
 from kfree.models.checks import check_choice, check_number, check_verbose
+from kfree.models.parameter_tables import HDP_TOPICS
 from kfree.models.topics import (
     Penalties,
     TopicModel,
     check_counts,
-    check_parameters,
+    check_search,
     check_vocabulary,
     describe_chance,
     find_topics,
@@ -35,7 +37,7 @@ from kfree.models.topics import (
 from kfree.rows import set_span_threads
 
 
-class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
     r"""Topics of a document-term table; their number is found.
 
     Every cell (document j, word w, n tokens) takes one topic. Minimises
@@ -142,6 +144,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     ((3, 60), array([ True,  True]))
     """
 
+    _parameters = HDP_TOPICS
     components_: Any
     topic_word_counts_: Any
     _topics: TopicModel
@@ -195,7 +198,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         -------
         self
         """
-        check_parameters(self)
+        self._check_parameters()
         budget = Budget(self.max_time, self._reporter())
         with all_or_nothing(self), set_span_threads():
             X = self._counts(X, reset=True)
@@ -230,7 +233,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         if not hasattr(self, "_topics"):
             return self.fit(X, y, sample_weight=sample_weight)
-        check_parameters(self)
+        self._check_parameters()
         if self.search != "anneal":
             raise ValueError(f"partial_fit is there for search='anneal' only, not for search={self.search!r}.")
         budget = Budget(self.max_time, self._reporter())
@@ -356,6 +359,10 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_search(self)
 
     def _counts(self, X: Any, *, reset: bool) -> sp.csr_matrix:
         return check_counts(check_table(self, X, reset=reset))

@@ -15,10 +15,11 @@ from kfree.inference.loop import Budget, Info, attempt
 from kfree.inference.variational.greedy import FoundMixture, GreedyGoal
 from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.variational_numbers import VARIATIONAL
-from kfree.models.acceleration import ACCELERATE, EXPAND, FINAL, Acceleration
-from kfree.models.checks import check_choice, check_number, check_verbose, check_weight
+from kfree.models.acceleration import Acceleration
+from kfree.models.checks import check_number, check_verbose, check_weight
 from kfree.models.mixture import MixtureProblem, Solved, check_concentration, published
 from kfree.models.mixture_model import MixtureModel
+from kfree.models.parameter_tables import VARIATIONAL_DP_MIXTURE
 from kfree.rows import set_span_threads
 
 
@@ -143,6 +144,7 @@ class VariationalDPMixture(MixtureEstimator):
     """
 
     _families = CONJUGATE
+    _parameters = VARIATIONAL_DP_MIXTURE
     _model: MixtureModel
 
     def __init__(
@@ -245,25 +247,6 @@ class VariationalDPMixture(MixtureEstimator):
         check_is_fitted(self)
         check_number("n_samples", n_samples, least=1, integer=True)
         return self._posterior.draw(int(n_samples), self._draws())
-
-    def _check_parameters(self) -> None:
-        check_choice("family", self.family, tuple(CONJUGATE))
-        if self.accelerate is not None:
-            check_choice("accelerate", self.accelerate, ACCELERATE, "None")
-        check_choice("expand", self.expand, EXPAND)
-        check_choice("final", self.final, FINAL)
-        if self.max_nodes is not None:
-            check_number("max_nodes", self.max_nodes, least=1, integer=True)
-        if self.max_components is not None:
-            check_number("max_components", self.max_components, least=1, integer=True)
-        for name in ("n_candidates", "n_failed", "max_iter"):
-            check_number(name, getattr(self, name), least=1, integer=True)
-        if isinstance(self.tol, str):
-            check_choice("tol", self.tol, ("relative",))
-        else:
-            check_number("tol", self.tol, least=0.0, hint="Pass a number >= 0, or tol='relative'.")
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
 
     def _goal(self) -> GreedyGoal:
         most = np.inf if self.max_components is None else self.max_components

@@ -16,14 +16,11 @@ from kfree.inference.clusters.table import Table, make_memory, make_table
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget, repeat
 from kfree.models.checks import (
-    WEIGHTINGS,
     Prepared,
     as_numbers,
-    check_choice,
     check_domain,
     check_entries,
     check_family,
-    check_number,
     check_weight,
     make_geometry,
     make_rows,
@@ -50,10 +47,6 @@ class Problem(NamedTuple):
         cls, X: Any, sample_weight: Any, divergence: Any, weighting: str, smoothing: float, smoothing_mean: Any
     ) -> "Problem":
         """Check X for the divergence and bind it."""
-        check_choice("weighting", weighting, WEIGHTINGS)
-        check_number("smoothing", smoothing, least=0.0)
-        if not np.isfinite(smoothing):
-            raise ValueError(f"smoothing must be finite, got {smoothing!r}.")
         family = check_family(divergence, X)
         weight = check_weight(sample_weight, X.shape[0])
         check_domain(X, family)
