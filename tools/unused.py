@@ -23,6 +23,7 @@ ALLOWED = {
     "_n_features_out": "scikit-learn reads it",
     "Order.INDEX": "users name it by its value",
     "SoftPass.free_energy": "published as a column of soft_trace_",
+    "Restart.seconds": "published in restarts_",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -9,12 +9,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import warn_unfinished
-from kfree.estimators._running import RunningEstimator
+from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
 from kfree.families import FAMILIES, Array, make_family
 from kfree.inference.goal import Goal, Order, Start
-from kfree.inference.loop import Budget, Info
-from kfree.models.checks import check_verbose, works_on_sparse
+from kfree.inference.loop import Budget
+from kfree.models.checks import works_on_sparse
 from kfree.models.clusters import Model, Problem
 from kfree.rows import set_span_threads
 
@@ -27,6 +27,7 @@ def finite_part(trace: list[float]) -> Array:
 class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RunningEstimator):
     """An estimator whose model is a set of centres."""
 
+    _words = Words(moves=True)
     _model: Model
     n_clusters_: int
     converged_: bool
@@ -90,20 +91,6 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         if goal.order is Order.RANDOM or goal.start is Start.KMEANS_PLUS_PLUS:
             return check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init)
         return np.zeros(1, np.int64)
-
-    def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            if self.verbose > 1 or not phase.startswith("sample"):
-                print(
-                    f"[{type(self).__name__}] {phase}, pass {count}: {info.n_clusters} clusters, "
-                    f"objective {info.objective:.6g}, "
-                    f"{100 * info.changed:.3g} % changed label, {info.opened} opened"
-                )
-
-        return report
 
     def _warn(self, message: str, budget: Budget) -> None:
         if message:

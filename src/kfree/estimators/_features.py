@@ -9,17 +9,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from kfree.estimators._endings import warn_unfinished
-from kfree.estimators._running import RunningEstimator
+from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.feature_goal import FeatureGoal
-from kfree.inference.loop import Budget, Info, attempt
+from kfree.inference.loop import Budget, attempt
 from kfree.models.features import FeatureModel, FeatureProblem, FittedFeatures
 from kfree.rows import set_span_threads
 
 
 class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
     """An estimator whose model is a set of means, of which a row has none, one or many."""
+
+    _words = Words("features", details=("K-features", "collapsed", "BP-means"))
 
     algorithm: Any
     row: Any
@@ -175,19 +177,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
             return np.random.SeedSequence(0)
         return np.random.SeedSequence(int(check_random_state(self.random_state).randint(2**31 - 1)))
 
-    def _budget(self) -> Budget:
-        return Budget(self.max_time, self._reporter() if self.verbose > 1 else None)
-
-    def _reporter(self):
-        def report(phase: str, count: int, info: Info) -> None:
-            print(f"[{type(self).__name__}] {phase}, pass {count}: {info.n_clusters} features, {info.objective:.6g}")
-
-        return report
-
     def _publish(self, fitted: FittedFeatures, budget: Budget) -> None:
         """Write every fitted attribute; again from the first if the user interrupts."""
         attempt(lambda: self._write(fitted), lambda: self._write(fitted), budget)
-        self._say()
 
     def _write(self, fitted: FittedFeatures) -> None:
         self.inertia_, self.objective_, self.objective_trace_ = fitted.inertia, fitted.objective, fitted.trace
@@ -203,14 +195,6 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         self.components_, self.intercept_, self.Z_ = model.components, model.intercept, model.Z
         self.n_components_, self.counts_ = int(model.Z.shape[1]), model.Z.sum(axis=0, dtype=np.int64)
         self._model = model
-
-    def _say(self) -> None:
-        if self.verbose:
-            for i, some in enumerate(self.restarts_):
-                print(
-                    f"[{type(self).__name__}] restart {i}: {some.n_components} features, objective "
-                    f"{some.objective:.6g}, {some.seconds:.3g} s"
-                )
 
     def _warn(self, budget: Budget, fitted: FittedFeatures) -> None:
         """What the user should know; to be called by ``fit``, whose caller is told."""

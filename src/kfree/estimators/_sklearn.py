@@ -1,5 +1,7 @@
-"""What is taken from scikit-learn besides its base classes, in one place: validation, and its kd-tree."""
+"""What is taken from scikit-learn besides its base classes, in one place: validation, its kd-tree, and callbacks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -8,8 +10,14 @@ from sklearn.neighbors import KDTree
 from sklearn.utils.validation import check_array, validate_data
 
 from kfree.families import Array
+from kfree.inference.loop import Info
 from kfree.models.checks import check_finite
 from kfree.rows.tree import Slices
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9 there are none
+    CallbackSupportMixin, with_callbacks = object, None
 
 # Precision and memory order are kept; finiteness is checked below, with a message that says where.
 _AS_IT_IS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "order": None, "ensure_all_finite": False}
@@ -50,3 +58,43 @@ def kd_slices(X: Array) -> Slices:
     place = np.empty(order.size, np.intp)
     place[order] = np.arange(order.size)
     return Slices(np.argsort(place[which.ravel()], kind="stable"), start, stop)
+
+
+class FitTask:
+    """A fit as callbacks see it: a task of which every pass is a part."""
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator, self._context = estimator, estimator._init_callback_context(max_subtasks=None)
+        self._context.call_on_fit_task_begin(estimator=estimator)
+
+    def passed(self, phase: str, count: int, info: Info) -> bool:
+        """Tell of a pass; whether a callback asks for the end of the fit."""
+        known = {"phase": phase, "count": count, "n_clusters": info.n_clusters, "objective": info.objective}
+        part = self._context.subcontext(task_name=phase)
+        part.call_on_fit_task_begin(estimator=self._estimator, metadata=known)
+        return bool(part.call_on_fit_task_end(estimator=self._estimator, metadata=known))
+
+    def ended(self) -> None:
+        """Tell that the fit has ended."""
+        self._context.call_on_fit_task_end(estimator=self._estimator)
+
+
+class CallbackSupport(CallbackSupportMixin):
+    """An estimator that has ``set_callbacks`` where scikit-learn has callbacks."""
+
+    @contextmanager
+    def _callbacks(self) -> Iterator[FitTask | None]:
+        """The task of a fit; None if nobody listens."""
+        if with_callbacks is None or not getattr(self, "_skl_callbacks", None):
+            yield None
+            return
+        try:
+            task = FitTask(self)
+            yield task
+            task.ended()
+        finally:
+            with_callbacks(_nothing)(self)  # around whatever it is, it tears down what was set up
+
+
+def _nothing(estimator: Any) -> None:
+    pass

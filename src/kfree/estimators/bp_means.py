@@ -155,8 +155,7 @@ class BPMeans(BinaryFeatures):
         self._check_parameters()
         lam = None if isinstance(self.lam, str) else float(self.lam)
         row = self.row if self.row != "auto" else "coordinate" if self.algorithm == "paper" else "exact"
-        budget = self._budget()
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             problem, seed = self._problem(X, sample_weight), self._seed()
             goal = self._goal(problem, row=row, shuffle=bool(self.shuffle), lam=lam)
             fitted = (problem.fit_auto if lam is None else problem.fit_priced)(goal, seed, budget)
@@ -203,8 +202,8 @@ def lam_for_n_components(X, n_components, *, sample_weight=None, base="auto", n_
         raise ValueError(f"n_components={n_components} features need more than {X.shape[0]} rows to have a price.")
     model = BPMeans(base=base, n_init=n_init, random_state=random_state, n_jobs=n_jobs)
     model._check_parameters()
-    budget, K = model._budget(), int(n_components)
-    with set_span_threads():
+    K = int(n_components)
+    with model._running() as budget, set_span_threads():
         problem = model._problem(X, sample_weight)
         lam, inertia = problem.price_of(K, model._goal(problem, row="exact"), model._seed(), budget)
     if budget.interrupted:  # there is no price, and no model that could do without

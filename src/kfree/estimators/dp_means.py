@@ -12,7 +12,7 @@ from kfree.estimators._sklearn import check_table
 from kfree.inference.clusters.fit import FREE_OF_ORDER
 from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.goal import Order, Search
-from kfree.inference.loop import Budget, attempt
+from kfree.inference.loop import attempt
 from kfree.models.clusters import Model, Problem, StreamRule
 from kfree.models.explain_clusters import Found, explain
 from kfree.models.how_many import Answer, Ask, choice_message, find_clusters
@@ -221,8 +221,7 @@ class DPMeans(HardClusters):
         self
         """
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             problem = self._problem(check_table(self, X, reset=True), sample_weight)
             answer = find_clusters(problem, self._ask(problem), self._wish(problem), budget, self._seeds)
             publish = partial(self._publish, problem, answer)
@@ -263,8 +262,7 @@ class DPMeans(HardClusters):
                 self._check_radius()
             return self
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=False)
             if self.radius is not None:
                 self.radius_ = float(self.radius)

@@ -10,19 +10,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
-from kfree.estimators._running import RunningEstimator
+from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
 from kfree.inference.gibbs.chains import ChainSamples, Length, new_chains, run_chains
 from kfree.inference.gibbs.diagnostics import complaints, diagnose
 from kfree.inference.gibbs.partitions import posterior_of_count
 from kfree.inference.gibbs.to_arviz import inference_data
-from kfree.inference.loop import Budget, Info, attempt
-from kfree.models.checks import check_verbose
+from kfree.inference.loop import Budget, attempt
 from kfree.models.ibp_model import FeatureSamples, SampledFeatures
 from kfree.models.ibp_problem import IBPProblem
 from kfree.models.parameter_tables import GIBBS_IBP
 from kfree.rows import set_span_threads
 
+#: Phases of BP-means.
+_STARTS = ("K-features", "collapsed", "BP-means", "restart")
 _NAMES = ("n_components", "log_posterior", "concentration", "noise", "feature_scale")
 
 
@@ -131,6 +132,8 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimat
     """
 
     _parameters = GIBBS_IBP
+    # the chains begin with features of BP-means, which have no posterior
+    _words = Words("features", "log posterior", unmeasured=_STARTS, details=_STARTS)
 
     def __init__(
         self,
@@ -177,8 +180,7 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimat
         self
         """
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             problem = IBPProblem.of(X, self.concentration, self.noise, self.feature_scale)
             sampler, chains, length = self._chains(problem, budget)
@@ -301,16 +303,6 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimat
         for name in ("noise", "feature_scale"):
             found[name] = np.sqrt(found[name]) * problem.unit
         return found
-
-    def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            if phase == "sweep":
-                print(f"[GibbsIBP] sweep {count}: {info.n_clusters} features, log posterior {info.objective:.8g}")
-
-        return report
 
     def _warn(self, done: ChainSamples, budget: Budget) -> None:
         if done.complete:

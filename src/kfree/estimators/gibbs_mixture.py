@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._endings import all_or_nothing
+from kfree.estimators._endings import all_or_nothing, ending
 from kfree.estimators._mixture import MixtureEstimator
+from kfree.estimators._running import Words
 from kfree.estimators._sklearn import check_table
 from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.variational import VariationalDPMixture
@@ -24,8 +25,7 @@ from kfree.inference.gibbs.partitions import coclustering, own_probability, poin
 from kfree.inference.gibbs.summary_numbers import SUMMARIES
 from kfree.inference.gibbs.to_arviz import inference_data
 from kfree.inference.labels import renumbered
-from kfree.inference.loop import Budget, Info, attempt
-from kfree.models.checks import check_verbose
+from kfree.inference.loop import Budget, attempt
 from kfree.models.gibbs_mixture import (
     GibbsModel,
     GibbsProblem,
@@ -177,6 +177,7 @@ class GibbsDPMixture(MixtureEstimator):
 
     _families = SAMPLED
     _parameters = GIBBS_DP_MIXTURE
+    _words = Words("clusters", "log posterior")
     _last: tuple[list[Chain], Length, GibbsProblem] | None
 
     def __init__(
@@ -233,8 +234,7 @@ class GibbsDPMixture(MixtureEstimator):
         self
         """
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             problem = GibbsProblem.of(X, sample_weight, self.family, self._prior(X, sample_weight))
             sampler, chains, length = self._chains(problem, X, sample_weight, budget)
@@ -431,15 +431,6 @@ class GibbsDPMixture(MixtureEstimator):
     def _complaints(self) -> list[str]:
         return complaints(self.diagnostics_, self.sample_chain_.size, int(self.sample_chain_[-1]) + 1)
 
-    def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            print(f"[GibbsDPMixture] {phase} {count}: {info.n_clusters} clusters, log posterior {info.objective:.8g}")
-
-        return report
-
     def _warn(self, problem: GibbsProblem, done: ChainSamples, budget: Budget) -> None:
         if problem.degenerate:
             warnings.warn(
@@ -453,7 +444,7 @@ class GibbsDPMixture(MixtureEstimator):
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _ending(self, done: ChainSamples, budget: Budget) -> str:
-        reason = "was interrupted" if budget.interrupted else f"stopped after max_time={self.max_time:g} s"
+        reason = ending(self, budget)
         if done.burnt_in:
             return f"Sampling {reason}: {len(done.kept[0])} samples of each chain are kept."
         return (

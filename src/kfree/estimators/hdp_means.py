@@ -191,8 +191,7 @@ class HDPMeans(HardClusters):
         self
         """
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             labels = None if groups is None else check_groups(groups, X.shape[0])
             problem = self._problem(X, sample_weight)

@@ -10,14 +10,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
-from kfree.estimators._running import RunningEstimator
+from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.coherence import npmi, rank_words
 from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal, word_shares
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_seeds import background
-from kfree.models.checks import check_choice, check_number, check_verbose
+from kfree.models.checks import check_choice, check_number
 from kfree.models.parameter_tables import HDP_TOPICS
 from kfree.models.topics import (
     Penalties,
@@ -32,7 +32,6 @@ from kfree.models.topics import (
     make_documents,
     next_goal,
     presence,
-    report_pass,
 )
 from kfree.rows import set_span_threads
 
@@ -145,6 +144,8 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
     """
 
     _parameters = HDP_TOPICS
+    # the free energy of soft passes rises as they cool, and is no news to anybody
+    _words = Words("topics", unmeasured=("soft", "settle", "melt", "close"), details=("settle",), step=5)
     components_: Any
     topic_word_counts_: Any
     _topics: TopicModel
@@ -199,8 +200,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
         self
         """
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = self._counts(X, reset=True)
             documents = make_documents(X, sample_weight)
             penalties = Penalties.of(self, documents, self.smoothing)
@@ -236,8 +236,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
         self._check_parameters()
         if self.search != "anneal":
             raise ValueError(f"partial_fit is there for search='anneal' only, not for search={self.search!r}.")
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = self._counts(X, reset=False)
             documents = make_documents(X, sample_weight)
             counts = self.topic_word_counts_
@@ -396,9 +395,6 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
         self.lam_local_ = goal.lam_local if penalties.lam_local.per_log else penalties.lam_local.flat
         self.lam_global_, self.smoothing_ = penalties.lam_global, penalties.smoothing
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
-
-    def _reporter(self):
-        return report_pass if check_verbose(self.verbose) else None
 
     def _warn(self, budget: Budget) -> None:
         if self.structure_ is not None and not self.structure_.found:

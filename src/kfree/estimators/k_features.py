@@ -135,8 +135,7 @@ class KFeatures(BinaryFeatures):
         self
         """
         self._check_parameters()
-        budget = self._budget()
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             problem, K = self._problem(X, sample_weight), int(self.n_components)
             goal = self._goal(problem, row=self.row, K=K)
             fitted = problem.fit_fixed(K, goal, self._seed(), budget)

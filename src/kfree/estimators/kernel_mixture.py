@@ -9,11 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
+from kfree.estimators._running import Words
 from kfree.estimators._sklearn import check_table
 from kfree.families import Array
 from kfree.families.points import POINTS, MovableFamily, PointFamily
-from kfree.inference.loop import Budget, Info, attempt
-from kfree.models.checks import check_flag, check_number, check_verbose
+from kfree.inference.loop import Budget, attempt
+from kfree.models.checks import check_flag, check_number
 from kfree.models.kernel_mixture import FoundWeights, KernelModel, find, keep
 from kfree.models.kernel_problem import KernelProblem, KernelWish, Looked
 from kfree.models.kernel_stream import Stream
@@ -153,6 +154,7 @@ class KernelDPMixture(MixtureEstimator):
     _families: ClassVar[Any] = {name: next(iter(shapes.values())) for name, shapes in POINTS.items()}
 
     _parameters = KERNEL_DP_MIXTURE
+    _words = Words("components")
     _kernel_model: KernelModel
     _stream: Stream | None  # what partial_fit goes on from
 
@@ -200,8 +202,7 @@ class KernelDPMixture(MixtureEstimator):
         self
         """
         wish, family = self._wish()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             problem, rng = KernelProblem.of(X, sample_weight, family, self.bandwidth), self._draws()
             params = problem.candidates(wish, budget, rng)
@@ -233,8 +234,8 @@ class KernelDPMixture(MixtureEstimator):
         self
         """
         wish, family = self._wish()
-        budget, degenerate = Budget(self.max_time, self._reporter()), False
-        with all_or_nothing(self), set_span_threads():
+        degenerate = False
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             stream = self._stream if hasattr(self, "_model") else None
             X = check_table(self, X, reset=stream is None)
             if stream is None:
@@ -335,15 +336,6 @@ class KernelDPMixture(MixtureEstimator):
         self.ridge_, self.gap_, self.mmd2_ = found.weights.ridge, found.weights.gap, distance
         self.objective_trace_, self.objective_ = np.array(found.trace), found.trace[-1]
         self.n_iter_, self.converged_ = len(found.trace), found.converged
-
-    def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            print(f"[KernelDPMixture] {phase} {count}: {info.n_clusters} components, objective {info.objective:.8g}")
-
-        return report
 
     def _warn(self, found: FoundWeights, degenerate: bool, budget: Budget) -> None:
         if found.raised:

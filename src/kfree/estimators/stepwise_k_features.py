@@ -108,8 +108,8 @@ class StepwiseKFeatures(BinaryFeatures):
         self
         """
         self._check_parameters()
-        most, budget = self.max_components, self._budget()
-        with all_or_nothing(self), set_span_threads():
+        most = self.max_components
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             problem, seed = self._problem(X, sample_weight), self._seed()
             goal = self._goal(problem, row=self.row)
             if isinstance(self.lam, str):

@@ -9,14 +9,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
+from kfree.estimators._running import Words
 from kfree.estimators._sklearn import check_table, kd_slices
 from kfree.families.conjugate import CONJUGATE
-from kfree.inference.loop import Budget, Info, attempt
+from kfree.inference.loop import Budget, attempt
 from kfree.inference.variational.greedy import FoundMixture, GreedyGoal
 from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.acceleration import Acceleration
-from kfree.models.checks import check_number, check_verbose, check_weight
+from kfree.models.checks import check_number, check_weight
 from kfree.models.mixture import MixtureProblem, Solved, check_concentration, published
 from kfree.models.mixture_model import MixtureModel
 from kfree.models.parameter_tables import VARIATIONAL_DP_MIXTURE
@@ -144,6 +145,7 @@ class VariationalDPMixture(MixtureEstimator):
     """
 
     _families = CONJUGATE
+    _words = Words("components", "free energy")
     _parameters = VARIATIONAL_DP_MIXTURE
     _model: MixtureModel
 
@@ -198,8 +200,7 @@ class VariationalDPMixture(MixtureEstimator):
         """
         self._check_parameters()
         weights = check_concentration(self.concentration)
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             problem = MixtureProblem.of(X, sample_weight, self.family, self.prior, weights)
             acceleration = Acceleration(self.accelerate, self.expand, self.final, self.max_nodes)
@@ -268,18 +269,6 @@ class VariationalDPMixture(MixtureEstimator):
         self.free_energy_trace_ = np.array(found.trace)
         self.n_nodes_ = found.n_nodes
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
-
-    def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            print(
-                f"[VariationalDPMixture] {phase} {count}: {info.n_clusters} components, "
-                f"free energy {info.objective:.8g}"
-            )
-
-        return report
 
     def _warn(self, problem: MixtureProblem, partition: Partition, budget: Budget) -> None:
         if partition.full:

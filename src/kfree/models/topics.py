@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from kfree.families import Array
 from kfree.inference.labels import compact
-from kfree.inference.loop import Budget, Info, attempt
+from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.fold_in import completion, fold_in, split_tokens
 from kfree.inference.topics.hard_topics import count, has_tokens, solve, word_prices
 from kfree.inference.topics.randomness_test import Structure, look_for_structure
@@ -192,13 +192,6 @@ def _goal(model: Any, documents: Documents, penalties: Penalties, known: Array, 
         max_iter=model.max_iter,
         refine=model.refine is not None,
     )
-
-
-def report_pass(phase: str, count: int, info: Info) -> None:
-    """Print what there is to say of a pass."""
-    what = "objective" if phase in ("hard", "collapsed", "paper") else "free energy"
-    value = "" if phase == "close" else f", {what} {info.objective:.6g}"
-    print(f"[HDPTopics] {phase}, pass {count}: {info.n_clusters} topics{value}")
 
 
 def describe_chance(structure: Structure) -> str:
