@@ -8,6 +8,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
@@ -31,6 +32,7 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     _model: Model
     n_clusters_: int
     converged_: bool
+    cluster_weights_: Any
     divergence: Any
     init: Any
     order: Any
@@ -61,6 +63,9 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         X = check_table(self, X, reset=False)
         with set_span_threads():
             return self._model.divergences(X)
+
+    def _parts(self) -> Parts:
+        return Parts("clusters", self.cluster_weights_, float(self.cluster_weights_.sum()))
 
     @property
     def _n_features_out(self):

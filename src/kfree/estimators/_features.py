@@ -8,6 +8,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
@@ -121,6 +122,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         with set_span_threads():
             self._publish_model(self._model.canonical())
         return self
+
+    def _parts(self) -> Parts:
+        return Parts("features", self.counts_, float(len(self.Z_)))
 
     @property
     def _n_features_out(self):

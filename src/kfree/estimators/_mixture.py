@@ -8,6 +8,7 @@ from sklearn.base import ClusterMixin, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table
 from kfree.families.components import Components
@@ -128,6 +129,9 @@ class MixtureEstimator(DensityMixin, ClusterMixin, RunningEstimator):
         covariances = model.covariances()
         if covariances is not None:
             self.covariances_ = covariances
+
+    def _parts(self) -> Parts:
+        return Parts(self._words.noun, self.weights_, 1.0)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "_model")

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from kfree.estimators._sklearn import CallbackSupport, FitTask
+from kfree.estimators._card import Parts, card
+from kfree.estimators._sklearn import CallbackSupport, FitTask, NotebookSupport, is_fitted
 from kfree.inference.loop import Budget, Info
 from kfree.models.parameters import Table, check_parameters
 
@@ -96,7 +97,7 @@ def _printer(name: str, verbose: int) -> logging.Handler:
     return printer
 
 
-class RunningEstimator(CallbackSupport, BaseEstimator):
+class RunningEstimator(CallbackSupport, NotebookSupport, BaseEstimator):
     """An estimator of kfree."""
 
     #: What each parameter may be.
@@ -106,6 +107,15 @@ class RunningEstimator(CallbackSupport, BaseEstimator):
 
     max_time: Any
     verbose: Any
+
+    def _parts(self) -> Parts:
+        """What a fitted model consists of."""
+        raise NotImplementedError
+
+    def _card(self) -> str:
+        """What a notebook shows above scikit-learn's diagram: nothing before a fit."""
+        explain = getattr(self, "explain", None)
+        return card(type(self).__name__, self._parts(), explain() if explain else "") if is_fitted(self) else ""
 
     def _check_parameters(self) -> None:
         """Every parameter by itself; classes add what joins several."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,45 @@ def kd_slices(X: Array) -> Slices:
     place = np.empty(order.size, np.intp)
     place[order] = np.arange(order.size)
     return Slices(np.argsort(place[which.ravel()], kind="stable"), start, stop)
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether an estimator has been fitted."""
+    return bool(estimator.__sklearn_is_fitted__())
+
+
+#: Whether scikit-learn looks at all attributes at once, to show them: no time to make those that are made when asked.
+_looking: ContextVar[bool] = ContextVar("_looking", default=False)
+
+
+class made_when_asked(cached_property):
+    """A large attribute that is made when a user asks for it, and kept."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is not None and _looking.get():
+            raise AttributeError(f"{self.attrname} is made when it is asked for.")
+        return super().__get__(instance, owner)
+
+
+class NotebookSupport:
+    """An estimator that notebooks show with a card above scikit-learn's diagram."""
+
+    def _card(self) -> str:
+        raise NotImplementedError
+
+    def _repr_html_inner(self) -> str:
+        return self._card() + super()._repr_html_inner()  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        shown = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        return {kind: self._card() + text if kind == "text/html" else text for kind, text in shown.items()}
+
+    def _get_fitted_attr_html(self, *args: Any, **kwargs: Any) -> Any:
+        before = _looking.set(True)
+        try:
+            return super()._get_fitted_attr_html(*args, **kwargs)  # type: ignore[misc]
+        finally:
+            _looking.reset(before)
 
 
 class FitTask:

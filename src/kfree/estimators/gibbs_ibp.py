@@ -9,6 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
@@ -238,6 +239,9 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimat
         check_is_fitted(self)
         posterior = {name: values for name, values in self._kept.items() if name != "log_posterior"}
         return inference_data(posterior, self.sample_chain_, sample_stats={"lp": self._kept["log_posterior"]})
+
+    def _parts(self) -> Parts:
+        return Parts("features", self.counts_, float(len(self.Z_)))
 
     @property
     def _n_features_out(self):

@@ -1,7 +1,7 @@
 """The public class GibbsDPMixture: samples of the posterior of a Dirichlet-process mixture."""
 
 import warnings
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._endings import all_or_nothing, ending
 from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._running import Words
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._sklearn import check_table, made_when_asked
 from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.variational import VariationalDPMixture
 from kfree.families.conjugate import CONJUGATE, SAMPLED
@@ -266,7 +266,7 @@ class GibbsDPMixture(MixtureEstimator):
         with set_span_threads():
             return coclustering(self._by_number(), *places)
 
-    @cached_property
+    @made_when_asked
     def coclustering_(self):
         """How probable it is that two rows are in one cluster, (N, N)."""
         check_is_fitted(self)

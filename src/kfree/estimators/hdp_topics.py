@@ -9,6 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
@@ -344,6 +345,10 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
         table = self._presence if reference is None else self._counts(reference, reset=False).tocsc()
         value = npmi(rank_words(self.components_, n), table)
         return value if per_topic else value.mean()
+
+    def _parts(self) -> Parts:
+        tokens = self.topic_word_counts_.sum(axis=1)
+        return Parts("topics", tokens, float(tokens.sum()), getattr(self, "topic_names_", ()))
 
     @property
     def _n_features_out(self):
