@@ -75,7 +75,7 @@ class Reporter:
             return logging.DEBUG
         if not info.of:
             return logging.INFO
-        step, (last, before) = max(self._words.step, info.of // _LINES), self._seen
+        step, (last, before) = max(self._words.step, -(-info.of // _LINES)), self._seen
         before = before if last == phase and before < count else 0
         self._seen = phase, count
         first = before == 0 and info.of > step

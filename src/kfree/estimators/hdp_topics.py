@@ -84,7 +84,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
     random_state : int, RandomState or None, default=None
         Seeds the choice of the first topics. None always makes the same choice: fits are repeatable.
     verbose : int, default=0
-        1 prints every pass.
+        1 prints how far the search is, 2 every pass.
 
     Attributes
     ----------
