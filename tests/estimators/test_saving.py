@@ -129,6 +129,25 @@ def test_column_names_and_output_settings_stay(package, tmp_path):
         loaded.predict(frame[["a/b", "", "größe"]])
 
 
+class Silent:
+    """A callback that listens to nothing."""
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = on_fit_task_begin = setup
+
+    def on_fit_task_end(self, estimator, context, *, metadata=None):
+        return False
+
+
+def test_callbacks_are_not_saved(tmp_path):
+    pytest.importorskip("sklearn.callback")
+    model = kfree.DPMeans(n_clusters=2).set_callbacks(Silent()).fit(CLOUDS)
+    loaded = there_and_back(model, tmp_path)
+    assert differences(model.set_callbacks(), loaded) == []
+
+
 def test_a_model_that_refers_to_another_model_keeps_it(tmp_path):
     earlier = kfree.DPMeans(n_clusters=2).fit(CLOUDS[:, :2])
     loaded = there_and_back(kfree.DPMeans(init=earlier), tmp_path)

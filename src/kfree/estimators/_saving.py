@@ -6,6 +6,9 @@ from kfree import __version__, estimators
 from kfree.models.stored_files import read_file, write_file
 from kfree.models.stored_values import Reader, Writer
 
+# Attributes that belong to a program and not to a model: the callbacks of scikit-learn.
+_LEFT_OUT = ("_skl_callbacks",)
+
 
 class Saveable:
     """An estimator that can be kept as a file."""
@@ -27,7 +30,7 @@ class Saveable:
                 f"save keeps kfree's own estimators, and {type(self).__name__} is not one of them: loading would have "
                 "to run its code. joblib.dump(model, path) keeps it, by pickle."
             )
-        writer = Writer(kinds)
+        writer = Writer(kinds, _LEFT_OUT)
         model = writer.write(self, type(self).__name__)
         write_file(path, __version__, model, writer.arrays)
 

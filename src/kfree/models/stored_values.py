@@ -5,7 +5,7 @@ JSON's own values stand for themselves; everything else is an object with a ``ki
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property as standard_cached_property
 from inspect import signature
@@ -38,9 +38,9 @@ _GENERATOR_BITS = {"state": 128, "inc": 128, "has_uint32": 1, "uinteger": 32}
 class Writer:
     """Takes a model apart."""
 
-    def __init__(self, estimators: Mapping[str, type]) -> None:
+    def __init__(self, estimators: Mapping[str, type], left_out: Collection[str] = ()) -> None:
         self.arrays: dict[str, Array] = {}
-        self._estimators = estimators
+        self._estimators, self._left_out = estimators, {*left_out}  # attributes that are not kept
         self._names: dict[int, str] = {}  # by identity: what is one array stays one
         self._columns: int | None = None
 
@@ -115,8 +115,8 @@ class Writer:
         of = type(model)
         parameters = model.get_params(deep=False)
         names = sorted(vars(model), key=lambda name: name.startswith("_"))  # arrays get their public names
-        kept = [name for name in names if name not in parameters and not isinstance(getattr(of, name, None), _CACHED)]
-        fitted = {name: vars(model)[name] for name in kept}
+        cached = {name for name in names if isinstance(getattr(of, name, None), _CACHED)}
+        fitted = {name: vars(model)[name] for name in names if name not in {*parameters, *cached, *self._left_out}}
         check_fitted(of, fitted, where)
         with _columns_of(self, fitted):
             return {
@@ -161,17 +161,11 @@ def check_fitted(of: type, fitted: Mapping[str, Any], where: str) -> None:
     """Whether fitted attributes are what they should be for such an estimator."""
     parameters = signature(of).parameters
     for name in fitted:
-        taken = name.startswith("__") or name in parameters or _is_code(getattr(of, name, None))
-        if taken or not name.isidentifier():
+        if hasattr(of, name) or name in parameters or name.startswith("__") or not name.isidentifier():
             raise ValueError(f"{where}.{name} is no attribute of a fitted {of.__name__}")
     check_types(get_type_hints(of), fitted, where)
     columns = fitted.get("n_features_in_")
     check_shapes(FITTED_SHAPES, fitted, columns if type(columns) is int else None, where)
-
-
-def _is_code(value: Any) -> bool:
-    """Methods, properties and the like."""
-    return callable(value) or hasattr(type(value), "__get__")
 
 
 class Reader:
