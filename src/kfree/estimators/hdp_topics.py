@@ -5,23 +5,26 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
+from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.coherence import npmi, rank_words
 from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal, word_shares
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_seeds import background
-from kfree.models.checks import check_choice, check_number, check_verbose
+from kfree.models.checks import check_choice, check_number
+from kfree.models.parameter_tables import HDP_TOPICS
 from kfree.models.topics import (
     Penalties,
     TopicModel,
     check_counts,
-    check_parameters,
+    check_search,
     check_vocabulary,
     describe_chance,
     find_topics,
@@ -30,12 +33,11 @@ from kfree.models.topics import (
     make_documents,
     next_goal,
     presence,
-    report_pass,
 )
 from kfree.rows import set_span_threads
 
 
-class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
     r"""Topics of a document-term table; their number is found.
 
     Every cell (document j, word w, n tokens) takes one topic. Minimises
@@ -82,7 +84,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     random_state : int, RandomState or None, default=None
         Seeds the choice of the first topics. None always makes the same choice: fits are repeatable.
     verbose : int, default=0
-        1 prints every pass.
+        1 prints how far the search is, 2 every pass.
 
     Attributes
     ----------
@@ -142,6 +144,9 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     ((3, 60), array([ True,  True]))
     """
 
+    _parameters = HDP_TOPICS
+    # the free energy of soft passes rises as they cool, and is no news to anybody
+    _words = Words("topics", unmeasured=("soft", "settle", "melt", "close"), details=("settle",), step=5)
     components_: Any
     topic_word_counts_: Any
     _topics: TopicModel
@@ -195,9 +200,8 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         -------
         self
         """
-        check_parameters(self)
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        self._check_parameters()
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = self._counts(X, reset=True)
             documents = make_documents(X, sample_weight)
             penalties = Penalties.of(self, documents, self.smoothing)
@@ -230,11 +234,10 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         if not hasattr(self, "_topics"):
             return self.fit(X, y, sample_weight=sample_weight)
-        check_parameters(self)
+        self._check_parameters()
         if self.search != "anneal":
             raise ValueError(f"partial_fit is there for search='anneal' only, not for search={self.search!r}.")
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = self._counts(X, reset=False)
             documents = make_documents(X, sample_weight)
             counts = self.topic_word_counts_
@@ -343,6 +346,10 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         value = npmi(rank_words(self.components_, n), table)
         return value if per_topic else value.mean()
 
+    def _parts(self) -> Parts:
+        tokens = self.topic_word_counts_.sum(axis=1)
+        return Parts("topics", tokens, float(tokens.sum()), getattr(self, "topic_names_", ()))
+
     @property
     def _n_features_out(self):
         return self.n_topics_
@@ -356,6 +363,10 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_search(self)
 
     def _counts(self, X: Any, *, reset: bool) -> sp.csr_matrix:
         return check_counts(check_table(self, X, reset=reset))
@@ -389,9 +400,6 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.lam_local_ = goal.lam_local if penalties.lam_local.per_log else penalties.lam_local.flat
         self.lam_global_, self.smoothing_ = penalties.lam_global, penalties.smoothing
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
-
-    def _reporter(self):
-        return report_pass if check_verbose(self.verbose) else None
 
     def _warn(self, budget: Budget) -> None:
         if self.structure_ is not None and not self.structure_.found:
