@@ -1,5 +1,6 @@
 """Cells: ``kfree.anndata.cluster`` with the real AnnData."""
 
+import doctest
 import sys
 import warnings
 
@@ -127,6 +128,11 @@ def test_cells_in_a_file_are_read(tmp_path):
     expected = kfree.DPMeans(n_clusters=2).fit(cells().X)
     assert np.array_equal(labels(adata), expected.labels_)
     adata.file.close()
+
+
+def test_the_example_is_true():
+    tests = doctest.DocTestFinder().find(kfree.anndata.cluster, "cluster", globs={})
+    assert [doctest.DocTestRunner().run(test).failed for test in tests] == [0]
 
 
 @given(seed=st.integers(0, 1000))
