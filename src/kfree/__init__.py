@@ -80,6 +80,7 @@ _HOMES = {
     "kfree.versions": ("show_versions",),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = {"anndata": "kfree.anndata"}
 
 __all__ = [
     "KL",
@@ -121,8 +122,10 @@ def __getattr__(name: str) -> Any:
     """Import public names when they are first used, so that ``import kfree`` costs nothing."""
     if name in _WHERE:
         return getattr(import_module(_WHERE[name]), name)
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     raise AttributeError(f"module 'kfree' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])
