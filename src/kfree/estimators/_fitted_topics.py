@@ -124,7 +124,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_choice("by", by, ("probability", "lift"))
         value = self.components_ if by == "probability" else self.components_ / self._background
         words = rank_words(value, min(n, self.n_features_in_))
-        names = self._words() if vocabulary is None else check_vocabulary(vocabulary, self.n_features_in_)
+        names = self._word_names() if vocabulary is None else check_vocabulary(vocabulary, self.n_features_in_)
         return words if names is None else names[words]
 
     def name_topics(self, vocabulary):
@@ -296,7 +296,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _counts(self, X: Any, *, reset: bool) -> sp.csr_matrix:
         return check_counts(check_table(self, X, reset=reset))
 
-    def _words(self) -> Array | None:
+    def _word_names(self) -> Array | None:
         """What the words are called, if that is known."""
         return getattr(self, "vocabulary_", getattr(self, "feature_names_in_", None))
 
@@ -327,4 +327,4 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.doc_topic_, self.doc_labels_ = tables.doc_shares, tables.doc_shares.argmax(axis=1)
         weight = self._weight if self._weight.size else None
         self.documents_per_topic_ = np.bincount(self.doc_labels_, weights=weight, minlength=self.n_topics_)
-        self.topic_names_ = name_topics(self.components_, self._background, self._words())
+        self.topic_names_ = name_topics(self.components_, self._background, self._word_names())
