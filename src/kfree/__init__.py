@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         lam_for_k,
         lam_for_n_components,
         lam_path,
+        load,
         radius_for_k,
         truncation_level,
     )
@@ -59,6 +60,7 @@ _HOMES = {
         "lam_for_k",
         "lam_for_n_components",
         "lam_path",
+        "load",
         "radius_for_k",
         "truncation_level",
     ),
@@ -108,6 +110,7 @@ __all__ = [
     "lam_for_k",
     "lam_for_n_components",
     "lam_path",
+    "load",
     "radius_for_k",
     "show_versions",
     "truncation_level",

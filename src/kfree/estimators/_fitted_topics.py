@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._endings import all_or_nothing
+from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table
 from kfree.families import Array
 from kfree.inference.topics.coherence import npmi, rank_words
@@ -23,7 +25,7 @@ from kfree.models.topics import TopicModel, check_counts, merge_goal
 from kfree.rows import Documents, set_span_threads
 
 
-class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
     """An estimator whose model is a set of topics, and what is known of the documents they were found in."""
 
     _topics: TopicModel
@@ -278,6 +280,9 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             chosen=isinstance(self.lam_global, str),
         )
         return explain(told)
+
+    def _parts(self) -> Parts:
+        return Parts("topics", self.topic_sizes_, float(self.topic_sizes_.sum()), self.topic_names_.tolist())
 
     @property
     def _n_features_out(self):
