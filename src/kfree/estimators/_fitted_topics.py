@@ -14,10 +14,12 @@ from kfree.estimators._sklearn import check_table
 from kfree.families import Array
 from kfree.inference.topics.coherence import npmi, rank_words
 from kfree.inference.topics.hard_topics import objective
+from kfree.inference.topics.topic_goal import TopicCounts, TopicGoal
+from kfree.inference.topics.topic_merges import merge_changes
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_tree import cut_tree, merge_tree
 from kfree.models.checks import check_choice, check_number
-from kfree.models.explain_topics import TopicsToTell, explain
+from kfree.models.explain_topics import NextMerge, TopicsToTell, explain
 from kfree.models.merged_topics import TopicTables, check_groups
 from kfree.models.topic_documents import representatives
 from kfree.models.topic_words import Company, check_vocabulary, name_topics
@@ -226,7 +228,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
         return self._merge(check_groups(groups, self.n_topics_))
 
     def reduce_topics(self, n):
-        """Merge topics until n are left, without a new fit: always the two that raise the objective least.
+        """Merge topics until n are left, without a new fit: always the two whose words then cost least more in all.
 
         Parameters
         ----------
@@ -253,13 +255,11 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
         -------
         array (K - 1, 4)
             As ``scipy.cluster.hierarchy`` has it: the two that are merged (topics below K, K + i is the result of merge
-            i), the price of a topic from which on that pays, and how many topics are then in it.
+            i), what that adds to the cost of the words in nats, and how many topics are then in it.
         """
         check_is_fitted(self)
-        tables = self._tables()
-        bags, p = tables.bags(self._weight), self.n_features_in_
         with set_span_threads():
-            return merge_tree(bags, tables.hard_counts(), merge_goal(self, bags, self._topics.penalties, p))
+            return merge_tree(*self._to_merge())
 
     def explain(self):
         """Why there are so many topics, and which would be merged next, in a few sentences.
@@ -273,7 +273,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
             names=self.topic_names_,
             documents=self.documents_per_topic_,
             lam_global=self.lam_global_,
-            tree=self.topic_tree(),
+            merge=self._next_merge(),
             structure=self.structure_,
             n_found=self._n_found,
             asked=self.n_topics,
@@ -304,6 +304,22 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
     def _word_names(self) -> Array | None:
         """What the words are called, if that is known."""
         return getattr(self, "vocabulary_", getattr(self, "feature_names_in_", None))
+
+    def _to_merge(self) -> tuple[Documents, TopicCounts, TopicGoal]:
+        """What prices of merges are made of."""
+        tables = self._tables()
+        bags = tables.bags(self._weight)
+        return bags, tables.hard_counts(), merge_goal(self, bags, self._topics.penalties, self.n_features_in_)
+
+    def _next_merge(self) -> NextMerge | None:
+        """What ``reduce_topics`` would merge first."""
+        if self.n_topics_ == 1:
+            return None
+        bags, counts, goal = self._to_merge()
+        with set_span_threads():
+            pair = merge_tree(bags, counts, goal)[:1, :2].astype(np.int64)
+            price = float(merge_changes(bags, counts, pair, goal)[0]) + goal.lam_global
+        return NextMerge(int(pair[0, 0]), int(pair[0, 1]), max(price, 0.0))
 
     def _tables(self) -> TopicTables:
         labels = (self.cell_labels_, self.doc_topic_counts_, self.doc_topic_)
