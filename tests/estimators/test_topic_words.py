@@ -232,7 +232,7 @@ def test_explanations_say_how_many_at_what_price_and_what_is_next(model, X):
     assert said.startswith(f"3 topics: each pays for itself at a price of lam_global = {model.lam_global_:.4g} nats")
     assert "5 times the root of the number of tokens" in said
     one, two = (model.topic_names_[int(k)] for k in model.topic_tree()[0, :2])
-    assert f'Most alike are "{one}" and "{two}": to merge them pays from a price of' in said
+    assert f'Most alike are "{one}" and "{two}": merging them would pay from a price of' in said
     assert "differ more than by chance" in said
     assert "They are the main topics of" in said
     given = HDPTopics(n_topics=5).fit(X).explain()

@@ -56,7 +56,7 @@ def _coarser(told: TopicsToTell) -> str:
     if told.merge is None:
         return ""
     one, two = (f'"{told.names[k]}"' for k in (told.merge.one, told.merge.two))
-    return f"Most alike are {one} and {two}: to merge them pays from a price of {told.merge.price:.4g} on."
+    return f"Most alike are {one} and {two}: merging them would pay from a price of {told.merge.price:.4g} on."
 
 
 def _structure(told: TopicsToTell) -> str:
