@@ -176,7 +176,7 @@ GIBBS_DP_MIXTURE: Table = {
     "family": Choice(*SAMPLED),
     "concentration": Or(Number(above=0.0), Given("a pair (shape, rate)")),
     "prior": Or(Choice(*PRIORS), Given("a dict of hyperparameters"), Nothing()),
-    "beta": Or(Number(above=0.0), Given("a sequence of such that does not fall")),
+    "beta": Or(Number(), Given("a sequence of such that does not fall")),  # its range goes with other parameters
     "collapsed": Flag(),
     "moves": Or(Choice("split_merge"), Nothing()),
     "init": Or(Choice("dpmeans", "one", "singles"), Given("labels (N,)")),
