@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kfree.estimators._card import Parts, card
+from kfree.estimators._saving import Saveable
 from kfree.estimators._sklearn import CallbackSupport, FitTask, NotebookSupport, is_fitted
 from kfree.inference.loop import Budget, Info
 from kfree.models.parameters import Table, check_parameters
@@ -97,7 +98,7 @@ def _printer(name: str, verbose: int) -> logging.Handler:
     return printer
 
 
-class RunningEstimator(CallbackSupport, NotebookSupport, BaseEstimator):
+class RunningEstimator(Saveable, CallbackSupport, NotebookSupport, BaseEstimator):
     """An estimator of kfree."""
 
     #: What each parameter may be.

@@ -29,12 +29,23 @@ _LEAF = 32
 
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a 2-d array in its own precision, or as canonical CSR; finite, with the columns of the fit."""
+    _refuse_anndata(X)
     return _settle(validate_data(estimator, X, reset=reset, **_AS_IT_IS))
 
 
 def check_plain_table(X: Any) -> Any:
     """The same for functions, which have no columns to compare with."""
+    _refuse_anndata(X)
     return _settle(check_array(X, input_name="X", **_AS_IT_IS))
+
+
+def _refuse_anndata(X: Any) -> None:
+    """NumPy would say that it has more than 64 dimensions."""
+    if type(X).__name__ == "AnnData":
+        raise TypeError(
+            "X is an AnnData object, not a table. Use kfree.anndata.cluster(adata), or pass one of its tables, such as "
+            "adata.obsm['X_pca']."
+        )
 
 
 def _settle(X: Any) -> Any:
