@@ -86,6 +86,9 @@ class KernelDPMixture(MixtureEstimator):
         the objective falls. "gaussian" only.
     concentration : float, default=1.0
         Of the Dirichlet process. It decides only how many candidates "prior" draws.
+    match_to : fitted model or array (K, D), default=None
+        Earlier components: those of this fit that are the same keep their numbers, as in :class:`DPMeans`; others are
+        ordered by weight.
     random_state : int, RandomState or None, default=None
         For "local", "prior", random features, ``sample`` and ``mmd_test``.
     verbose : int, default=0
@@ -122,6 +125,8 @@ class KernelDPMixture(MixtureEstimator):
         The objective without its constant, in the units of ``ridge``.
     objective_trace_ : array
         The same after the weights were found and after each round of ``refine``. Never rises.
+    matched_ : array (K,) or None
+        With ``match_to``: the number of the same component there, -1 for those that are new.
     n_iter_ : int
         Rounds of ``refine``, and one.
     converged_ : bool
@@ -168,6 +173,7 @@ class KernelDPMixture(MixtureEstimator):
         features="auto",
         refine=False,
         concentration=1.0,
+        match_to=None,
         random_state=None,
         verbose=0,
         max_time=None,
@@ -181,6 +187,7 @@ class KernelDPMixture(MixtureEstimator):
         self.features = features
         self.refine = refine
         self.concentration = concentration
+        self.match_to = match_to
         self.random_state = random_state
         self.verbose = verbose
         self.max_time = max_time
@@ -346,10 +353,15 @@ class KernelDPMixture(MixtureEstimator):
 
     def _publish(self, model: KernelModel, found: FoundWeights, X: Any, mmd2: Any) -> None:
         """Write every fitted attribute, once."""
-        labels, distance = model.mixture.labels(X), mmd2()
+        labels, distance, support = model.mixture.labels(X), mmd2(), found.support
+        matched = self._match(model.mixture, X, labels)
+        if matched is not None:
+            model = model._replace(mixture=model.mixture.reordered(matched.order))
+            labels, support = matched.rank[labels], support[matched.order]
+        self.matched_ = None if matched is None else matched.earlier
         self._publish_model(model.mixture, labels)
         self._kernel_model = model
-        self.support_, self.n_candidates_ = found.support, found.n_candidates
+        self.support_, self.n_candidates_ = support, found.n_candidates
         if model.frame.family.has_width:
             self.bandwidth_ = model.bandwidth()
         self.ridge_, self.gap_, self.mmd2_ = found.weights.ridge, found.weights.gap, distance

@@ -81,6 +81,9 @@ class VariationalDPMixture(MixtureEstimator):
         or with ten exact updates of all rows.
     max_nodes : int, default=None
         Nodes the tree may have; about 8 (D + 3)^2 / 2 bytes each.
+    match_to : fitted model or array (K, D), default=None
+        Earlier components: those of this fit that are the same keep their numbers, as in :class:`DPMeans`; others are
+        ordered by weight.
     random_state : int, RandomState or None, default=None
         For ``sample``; a fit draws nothing at random.
     verbose : int, default=0
@@ -115,6 +118,8 @@ class VariationalDPMixture(MixtureEstimator):
         joined again.
     n_nodes_ : int
         Rows or nodes that the search ended with.
+    matched_ : array (T,) or None
+        With ``match_to``: the number of the same component there, -1 for those that are new.
     n_iter_ : int
         Updates, those of splits that failed included.
     converged_ : bool
@@ -161,6 +166,7 @@ class VariationalDPMixture(MixtureEstimator):
         expand="gain",
         final="labels",
         max_nodes=None,
+        match_to=None,
         random_state=None,
         verbose=0,
     ):
@@ -177,6 +183,7 @@ class VariationalDPMixture(MixtureEstimator):
         self.expand = expand
         self.final = final
         self.max_nodes = max_nodes
+        self.match_to = match_to
         self.random_state = random_state
         self.verbose = verbose
 
@@ -275,6 +282,9 @@ class VariationalDPMixture(MixtureEstimator):
         """Write every fitted attribute, once."""
         problem = problem._replace(setting=found.setting)
         solved = Solved.of(problem, found.mixture, partition, X, weight)
+        matched = self._match(solved.model, X, solved.labels)
+        solved = solved if matched is None else solved.reordered(matched.order, matched.rank)
+        self.matched_ = None if matched is None else matched.earlier
         self.prior_ = published(found.setting.family, found.setting.prior, problem.units)
         self._publish_model(solved.model, solved.labels)
         self._posterior = solved.posterior

@@ -70,7 +70,8 @@ def _with(name: str, more: str) -> str:
         return f"average, {more}"
     while len(name) + len(more) + 2 > _LONGEST + _ROOM and (cut := max(name.rfind(", "), name.rfind(" and "))) > 0:
         name = name[:cut]
-    return f"{name}, {more}" if len(name) + len(more) + 2 <= _LONGEST + _ROOM else more
+    room = _LONGEST + _ROOM - len(name) - 2
+    return f"{name}, {more if len(more) <= room else more[: room - 1].rstrip() + '…'}"
 
 
 def _of_everything(gap: Array, kind: Array) -> str:
