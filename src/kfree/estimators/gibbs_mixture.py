@@ -26,6 +26,7 @@ from kfree.inference.gibbs.to_arviz import inference_data
 from kfree.inference.labels import renumbered
 from kfree.inference.loop import Budget, Info, attempt
 from kfree.models.checks import check_choice, check_flag, check_number, check_verbose
+from kfree.models.explain_mixtures import Sampled, explain_sampled
 from kfree.models.gibbs_mixture import (
     GibbsModel,
     GibbsProblem,
@@ -299,6 +300,19 @@ default="gaussian"
         posterior["labels"] = self.samples_
         stats = {"lp": self._kept["log_posterior"]}
         return inference_data(posterior, self.sample_chain_, sample_stats=stats, dims={"labels": ["row"]})
+
+    def explain(self):
+        """How sure the number of clusters is, and who belongs to them, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        mass = np.bincount(self.labels_, minlength=self.n_clusters_)
+        length = self.sample_chain_.size, int(self.sample_chain_[-1]) + 1
+        sampled = Sampled(self.n_clusters_, *self.posterior_n_clusters_, *length, self.converged_)
+        return explain_sampled(sampled, self.cluster_probability_, mass)
 
     def _check_parameters(self) -> None:
         check_choice("family", self.family, tuple(SAMPLED))

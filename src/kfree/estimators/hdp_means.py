@@ -15,6 +15,7 @@ from kfree.inference.shared.groups import Groups, Lams, make_groups
 from kfree.inference.shared.hdp_pass import SharedFit
 from kfree.models.checks import check_choice, check_number
 from kfree.models.clusters import Model, Problem
+from kfree.models.explain_clusters import FoundShared, explain_shared
 from kfree.models.group_names import GroupIndex, check_groups
 from kfree.models.how_many import choice_message
 from kfree.models.profiles import is_frame
@@ -291,6 +292,19 @@ class HDPMeans(HardClusters):
             weight = chosen.table.rows.weights(slice(0, chosen.table.n))
             counted = weight > 0
             return -float(np.average(chosen.cost()[counted], weights=weight[counted]))
+
+    def explain(self):
+        """Why there are so many clusters, and how groups share them, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        chosen = isinstance(self.lam_local, str) or isinstance(self.lam_global, str)
+        users = np.diff(self.group_clusters_.tocsc().indptr)
+        lams = self.lam_local_, self.lam_global_
+        return explain_shared(FoundShared(self.cluster_weights_, lams, chosen, users, self.groups_.size))
 
     def profile(self, X, sample_weight=None, *, groups=None):
         """What each cluster is, as :meth:`DPMeans.profile` tells it.

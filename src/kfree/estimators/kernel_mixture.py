@@ -15,6 +15,7 @@ from kfree.families.points import POINTS, MovableFamily, PointFamily
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.inference.loop import Budget, Info, attempt
 from kfree.models.checks import check_choice, check_flag, check_number, check_verbose
+from kfree.models.explain_mixtures import Weighed, explain_weighed
 from kfree.models.kernel_bandwidth import check_bandwidth
 from kfree.models.kernel_mixture import FoundWeights, KernelModel, find, keep
 from kfree.models.kernel_problem import SOURCES, KernelProblem, KernelWish, Looked
@@ -310,6 +311,16 @@ class KernelDPMixture(MixtureEstimator):
         with set_span_threads():
             found = self._kernel_model.test(X, int(n_permutations), int(max_rows), self._draws())
         return MMDTest(found.statistic, found.pvalue, found.n_rows)
+
+    def explain(self):
+        """Why there are so many components, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        return explain_weighed(Weighed(self.weights_, self.n_candidates_, self.mmd2_, self.gap_))
 
     def _check_parameters(self) -> tuple[KernelWish, PointFamily]:
         check_choice("family", self.family, tuple(POINTS))

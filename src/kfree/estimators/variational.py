@@ -17,6 +17,7 @@ from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.acceleration import ACCELERATE, EXPAND, FINAL, Acceleration
 from kfree.models.checks import check_choice, check_number, check_verbose, check_weight
+from kfree.models.explain_mixtures import Grown, explain_grown
 from kfree.models.mixture import MixtureProblem, Solved, check_concentration, published
 from kfree.models.mixture_model import MixtureModel
 from kfree.rows import set_span_threads
@@ -252,6 +253,17 @@ class VariationalDPMixture(MixtureEstimator):
         check_is_fitted(self)
         check_number("n_samples", n_samples, least=1, integer=True)
         return self._posterior.draw(int(n_samples), self._draws())
+
+    def explain(self):
+        """Why there are so many components, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        full = self.max_components is not None and self.n_components_ >= self.max_components
+        return explain_grown(Grown(self.weights_, self.tail_weight_, self.free_energy_, self.converged_, full))
 
     def _check_parameters(self) -> None:
         check_choice("family", self.family, tuple(CONJUGATE))
