@@ -158,14 +158,17 @@ class Model(NamedTuple):
         family = check_family(self.geometry.family, X)
         check_domain(X, family)
         prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit)
-        geometry = replace(self.geometry, tiny=self.geometry.tiny or prepared.tiny)
+        move = self.shift - prepared.shift  # sparse rows are not centred, though those of the fit may have been
+        prior = None if self.geometry.prior_mean is None else self.geometry.prior_mean + move
+        tiny = self.geometry.tiny or prepared.tiny
+        geometry = replace(self.geometry, anchor=self.geometry.anchor + move, prior_mean=prior, tiny=tiny)
         table = make_table(prepared.rows, geometry, prepared.once, hashes=False, opens=opens)
         check_far(table.base, family)
         return table
 
     def inside(self, table: Table) -> Centres:
         """The centres in the geometry of the rows."""
-        return Centres(table.geometry, self.centres - self.shift)
+        return Centres(table.geometry, self.centres - table.rows.shift)
 
     def nearest(self, X: Any) -> tuple[Array, Array]:
         """Labels and divergences of rows."""
@@ -218,16 +221,19 @@ class Model(NamedTuple):
     def absorb(self, X: Any, sample_weight: Any, weighting: str, stream: "StreamRule", budget: Budget) -> "Learned":
         """The model after one more batch."""
         table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting, opens=True)
-        known, model = Known(self.centres - self.shift, self.total, self.mass), self
+        shift, model = table.rows.shift, self
+        move = self.shift - shift
+        known = Known(self.centres - shift, self.total + self.mass[:, None] * move, self.mass)
         goal = Goal(stream.radius, max_clusters=stream.most)
         if stream.estimated:
             parted, fence = part_at_gaps(table, known, goal, budget)
             if parted is not known:
                 known = parted
-                model = self._replace(centres=known.mean + self.shift, fence=min(self.fence, fence))
+                model = self._replace(centres=known.mean + shift, fence=min(self.fence, fence))
                 goal = goal._replace(lam=model.radius())
         found = absorb(table, known, goal, budget)
-        model = model._replace(centres=found.mean + self.shift, total=found.total, mass=found.mass)
+        total = found.total - found.mass[:, None] * move
+        model = model._replace(centres=found.mean + shift, total=total, mass=found.mass)
         return Learned(model, goal.lam, found.labels, found.inertia, found.prior, found.complete)
 
 
