@@ -1,0 +1,1 @@
+"""Pictures of fitted estimators, after scikit-learn's conventions for displays."""
