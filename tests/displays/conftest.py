@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kfree import BPMeans, DPMeans, GibbsDPMixture, HDPTopics, StepwiseKFeatures, VariationalDPMixture, lam_path
+from kfree import DPMeans, GibbsDPMixture, HDPTopics, StepwiseKFeatures, VariationalDPMixture, lam_path
 
 matplotlib.use("Agg")
 
@@ -74,8 +74,3 @@ def parts():
 @pytest.fixture(scope="session")
 def features(parts):
     return StepwiseKFeatures(max_components=5, n_init=2).fit(parts)
-
-
-@pytest.fixture(scope="session")
-def priced_features(parts):
-    return BPMeans(20.0, n_init=1).fit(parts)

@@ -15,8 +15,8 @@ from kfree.models.checks import check_number
 
 #: Points of the grid in each direction, and shares of the weight that contours enclose.
 _GRID, _INSIDE = 120, (0.95, 0.8, 0.6, 0.4, 0.2, 0.05)
-#: Ellipses hold this share of their component.
-_ELLIPSE = 0.86
+#: Standard deviations from the middle of an ellipse to its edge; it then holds 86 % of its component.
+_RADIUS = 2.0
 #: Rows drawn at most.
 _MOST = 3000
 #: Components of less weight have no name.
@@ -63,7 +63,7 @@ class MixtureDisplay:
     contours_ : QuadContourSet
         Each encloses a share of the weight: 95 %, 80 %, 60 %, 40 %, 20 %, 5 %.
     ellipses_ : list of Ellipse
-        Each holds 86 % of its component: two standard deviations.
+        Two standard deviations around each mean, which hold 86 % of a component.
     points_ : PathCollection
         The rows.
     names_ : list of Text
@@ -205,7 +205,7 @@ class MixtureDisplay:
         from matplotlib.patches import Ellipse
 
         values, vectors = np.linalg.eigh(self.covariances[k])
-        radius = np.sqrt(-2 * np.log(1 - _ELLIPSE) * np.maximum(values, 0.0))
+        radius = _RADIUS * np.sqrt(np.maximum(values, 0.0))
         angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
         width = 0.8 + 2.2 * np.sqrt(self.weights[k])
         return self.ax_.add_patch(

@@ -25,7 +25,7 @@ from kfree.displays.placing import place_names
 from kfree.displays.reading import check_names, in_words, percent
 from kfree.families import Array
 from kfree.models.checks import check_choice, check_number
-from kfree.models.topics import check_vocabulary
+from kfree.models.topic_words import check_vocabulary, name_topics
 
 KINDS = ("bars", "map")
 #: Inches of a panel of bars.
@@ -50,7 +50,7 @@ class TopicsDisplay:
     sizes : array (K,)
         Tokens of each topic.
     names : sequence of str, default=None
-        Names of the topics; their first words by default.
+        Names of the topics; words that are special to them by default.
     n_documents : int, default=None
         For the title.
 
@@ -84,8 +84,10 @@ class TopicsDisplay:
         self.components = np.asarray(components, dtype=np.float64)
         self.words = np.asarray(words, dtype=object)
         self.sizes = np.asarray(sizes, dtype=np.float64)
-        first = [", ".join(map(str, self._first(k, 3))) for k in range(len(self.components))]
-        self.names = first if names is None else check_names(names, len(self.components))
+        background = self.sizes @ self.components / self.sizes.sum()
+        if names is None:
+            names = name_topics(self.components, np.maximum(background, np.finfo(float).tiny), self.words)
+        self.names = check_names(names, len(self.components))
         self.n_documents = n_documents
 
     @classmethod
@@ -99,7 +101,7 @@ class TopicsDisplay:
             Names of the words, or a fitted vectorizer that knows them; by default the names of the columns X had in
             the fit, or their numbers if it had none.
         names : sequence of str, default=None
-            Names of the topics; by default ``topic_names_``, or their first words.
+            Names of the topics; by default words that are special to them, as in ``topic_names_``.
         kind, n_words, max_topics, ax
             As in :meth:`plot`.
 
@@ -111,11 +113,11 @@ class TopicsDisplay:
         if not hasattr(estimator, "topic_word_counts_"):
             raise TypeError(f"{type(estimator).__name__} has no topics: topic_word_counts_ is missing. Use HDPTopics.")
         p = estimator.n_features_in_
-        words = getattr(estimator, "feature_names_in_", np.arange(p).astype(str))
+        words = getattr(estimator, "vocabulary_", getattr(estimator, "feature_names_in_", np.arange(p).astype(str)))
         if vocabulary is not None:
             words = check_vocabulary(vocabulary, p)
         elif names is None:
-            names = getattr(estimator, "topic_names_", None)
+            names = estimator.topic_names_
         display = cls(
             components=estimator.components_,
             words=words,
