@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.displays.drawing import make_axes, point_size, sequential, set_title, tidy
 from kfree.displays.palette import GREY, colours
 from kfree.displays.placing import place_names
-from kfree.displays.reading import columns_of, in_words, percent, take_rows
+from kfree.displays.reading import axis_name, columns_of, in_words, percent, take_rows
 from kfree.families import Array
 from kfree.models.checks import check_number
 
@@ -224,7 +224,7 @@ def _look(X: Array, columns: Any, names: list[str]) -> Seen:
         chosen = [_position(column, names) for column in columns]
         if len(chosen) != 2 or chosen[0] == chosen[1]:
             raise ValueError(f"columns must be two different columns, got {columns!r}.")
-        return Seen(np.eye(p)[:, chosen], np.zeros(p), (names[chosen[0]], names[chosen[1]]))
+        return Seen(np.eye(p)[:, chosen], np.zeros(p), (axis_name(names[chosen[0]]), axis_name(names[chosen[1]])))
     mean, spread = X.mean(axis=0), X.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
     pca = PCA(2, random_state=0).fit((X - mean) / spread)
