@@ -104,6 +104,8 @@ def test_a_tree_of_any_labels_with_weights_and_rows_without_a_cluster():
         ClusterTreeDisplay.from_predictions([coarse])
     with pytest.raises(ValueError, match="two or more arrays of whole numbers"):
         ClusterTreeDisplay.from_predictions([coarse, fine[:3]])
+    with pytest.raises(ValueError, match=r"labels\[1\] has no row in a cluster"):
+        ClusterTreeDisplay.from_predictions([coarse, np.full(6, -1)])
 
 
 def test_a_tree_of_twenty_levels_is_readable():

@@ -93,9 +93,8 @@ def test_a_display_can_be_drawn_again_and_saved(name, request, tmp_path):
     else:
         display.plot()
     assert display.figure_ is not first
-    for ending in ("png", "svg"):
-        first.savefig(tmp_path / f"picture.{ending}", dpi=40)
-        assert (tmp_path / f"picture.{ending}").stat().st_size > 1000
+    first.savefig(tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("name", ["topics", "bars"])

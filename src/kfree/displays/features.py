@@ -15,8 +15,8 @@ from kfree.families import Array
 from kfree.models.checks import check_choice, check_number
 
 KINDS = ("components", "examples", "together")
-#: Letters of the name of a column, and inches of a panel of bars.
-_COLUMN, _PANEL = 18, 2.2
+#: Letters of the name of a column and of a caption, and inches of a panel of bars.
+_COLUMN, _CAPTION, _PANEL = 18, 28, 2.2
 
 
 class FeaturesDisplay:
@@ -198,7 +198,7 @@ class FeaturesDisplay:
             one.tick_params(axis="y", length=0, pad=2)
             one.tick_params(axis="x", labelsize=7)
             one.locator_params(axis="x", nbins=3)
-            one.set_title(caption, fontsize=8, loc="left")
+            one.set_title(cut(caption, _CAPTION), fontsize=8, loc="left")
             tidy(one, "x")
         self.title_ = set_head(panels, f"{self._title()}: what each adds")
 
@@ -234,7 +234,7 @@ class FeaturesDisplay:
         bar.ax.set_yticklabels(["0 %", "50 %", "100 %"])
         bar.outline.set_visible(False)
         label_columns(ax, self.names)
-        ax.set(xlabel="also have this feature", ylabel=f"of the {self.noun} that have this one")
+        ax.set(xlabel="also have this feature", ylabel=cut(f"of the {self.noun} that have this one", 60))
         set_title(ax, f"{self._title()}: which occur together")
 
     def _share(self, both: Array) -> Array:

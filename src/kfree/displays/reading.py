@@ -6,8 +6,11 @@ import numpy as np
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
+from kfree.displays.drawing import cut
 from kfree.families import Array
 
+#: Letters of the name of an axis, at most.
+_LETTERS = 40
 #: Divergences and families whose centres are of rows of this norm.
 _NORMS = {"kl": "l1", "multinomial": "l1", "cosine": "l2"}
 
@@ -43,7 +46,7 @@ def in_their_units(estimator: Any, X: Any) -> Any:
 
 def axis_name(name: str) -> str:
     """The name of a column, for an axis: a number alone says nothing."""
-    return f"column {name}" if name.isdigit() else name
+    return f"column {name}" if name.isdigit() else cut(name, _LETTERS)
 
 
 def sizes_of(estimator: Any) -> Array:

@@ -196,7 +196,7 @@ class TopicsDisplay:
         set_title(ax, self._title(K))
         order = self._largest(K)
         names = [fold(cut(self.names[k], 40), _NAME, small_font(ax)) for k in order]
-        short = [str(self._first(k, 1)[0]) for k in order]
+        short = [cut(str(self._first(k, 1)[0]), _WORD) for k in order]
         self.names_, _ = place_names(ax, xy[order], names, short, [shades[k] for k in order])
 
     def _title(self, shown: int) -> str:
