@@ -34,7 +34,7 @@ def place_names(
 ) -> tuple[list[Any], list[Any]]:
     """Names at places (K, 2) of the data, moved to where there is room, with a thin line back to their place.
 
-    Names never hide others, and few of the ``points`` (n, 2) if there is room beside them. The first names take the best
+    Names never hide others, and few of the ``points`` (n, 2) if there is room beside them. The first take the best
     room. A name without room becomes its short form, and one without room even then is not shown. Gives the texts and
     the lines.
     """
