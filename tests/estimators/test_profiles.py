@@ -8,6 +8,7 @@ from sklearn.datasets import load_iris
 
 from kfree import DPMeans, GibbsDPMixture, HDPMeans, KernelDPMixture, VariationalDPMixture
 from kfree.families import FAMILIES, make_family
+from kfree.models.profile_names import _numbered
 
 RNG = np.random.default_rng(0)
 BLOBS = np.concatenate([RNG.normal(centre, 1.0, size=(60, 3)) for centre in ((0, 0, 0), (9, 0, 0), (0, 9, 20))])
@@ -72,7 +73,8 @@ def test_profiles_tell_sizes_centres_differences_and_rows(name):
 
 
 def test_typical_rows_are_the_nearest_and_border_rows_the_most_undecided():
-    X = np.concatenate([RNG.normal(size=(200, 2)), RNG.normal(size=(200, 2)) + np.array([4, 0])])
+    X = RNG.normal(size=(400, 2))
+    X[200:, 0] += 4
     model = DPMeans(n_clusters=2).fit(X)
     profile, cost = model.profile(X), model.transform(X)
     own, other = cost.min(axis=1), cost.max(axis=1)
@@ -210,6 +212,13 @@ def test_names_are_unique_short_and_on_one_line():
     names = DPMeans(n_clusters=40).fit(frame).profile(frame)["name"]
     assert names.is_unique
     assert all(len(name) <= 48 and "\n" not in name for name in names)
+
+
+def test_names_that_repeat_are_numbered_within_their_length():
+    names = _numbered(["a" * 48] * 120 + ["a" * 44 + " (2)", "b"])
+    assert len(set(names)) == 122
+    assert max(map(len, names)) == 48
+    assert names[1] == "a" * 44 + " (2)"
 
 
 def test_thousands_of_sparse_columns_are_described():
