@@ -1,0 +1,238 @@
+"""What is on a page, by the kind of the model."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfree.displays.flatten import flatten, scale_of
+from kfree.estimators._base import HardClusters
+from kfree.estimators._mixture import MixtureEstimator
+from kfree.estimators.dp_means import DPMeans
+from kfree.estimators.hdp_topics import HDPTopics
+from kfree.families import Array
+from kfree.inference.topics.topic_tree import cut_tree
+from kfree.reports.asked import Asked
+from kfree.reports.cards import MOST, Card, cluster_cards, feature_cards, topic_cards
+from kfree.reports.charts import bars, clearness_chart, curve, together
+from kfree.reports.densities import density_chart, log_density_of
+from kfree.reports.facts import Facts, facts_of
+from kfree.reports.sampling import Sample, draw
+from kfree.reports.scatter import Plane, density_lines, draw_map, frame_of
+from kfree.reports.stops import (
+    Stop,
+    Stops,
+    choice_of,
+    numbers_to_try,
+    stops_of_rows,
+    stops_of_topics,
+    with_colours,
+)
+from kfree.reports.svg import Markup, Picture, Table
+from kfree.reports.tree import tree_of
+from kfree.reports.wording import clean, count, number, percent
+
+#: Rows of a sample that other numbers of clusters are found in, and of these the points of the map.
+_ROWS, _POINTS = 1500, 400
+#: Most groups of HDPMeans that are told, and features whose company is drawn.
+_GROUPS, _TOGETHER = 40, 40
+
+
+class Explorer(NamedTuple):
+    """Map and sizes; with a slider and a tree if there is more than one stop."""
+
+    stops: Stops
+    points: Array  # (m,) things of the stops that are points of the map
+    map: Markup
+    tree: Picture | None
+    note: str  # what the points are
+    noun: str  # what is counted by the slider: "cluster"
+
+
+class Page(NamedTuple):
+    """All that a page shows, from top to bottom."""
+
+    title: str
+    lead: str
+    explorer: Explorer | None
+    evidence: tuple[Picture, ...]  # why so many
+    thing: str  # what the cards are about: "cluster"
+    cards: tuple[Card, ...]
+    left_out: int  # cards that there is no room for
+    tables: tuple[tuple[str, Table], ...]
+    facts: Facts
+
+
+def page_of(asked: Asked) -> Page:
+    """The page of a model."""
+    model = asked.model
+    if isinstance(model, HDPTopics):
+        return _topics(asked)
+    if isinstance(model, HardClusters | MixtureEstimator):
+        return _clusters(asked)
+    return _features(asked)
+
+
+def _clusters(asked: Asked) -> Page:
+    """Clusters, or components of a mixture."""
+    model = asked.model
+    thing = "component" if isinstance(model, MixtureEstimator) and not hasattr(model, "n_clusters_") else "cluster"
+    labels, profile = np.asarray(model.predict(asked.given)), model._profile(asked.given)
+    names = tuple(clean(name, 80) for name in profile.names)
+    sample = draw(labels, _ROWS)
+    evidence: list[Picture | None] = []
+    if isinstance(model, DPMeans):
+        X = asked.X[sample.rows]
+        stops = stops_of_rows(model, X, sample, labels[sample.rows], names)
+        choice = choice_of(model, X, sample)
+        evidence.append(None if choice is None else clearness_chart(choice, model.n_clusters_))
+    else:
+        stops = _one_stop(labels[sample.rows], sample.weight, names)
+    if hasattr(model, "posterior_n_clusters_"):
+        evidence.append(_posterior("clusters", *model.posterior_n_clusters_))
+    if isinstance(model, MixtureEstimator):
+        evidence.append(density_chart(asked))
+    K = len(profile.names)
+    return Page(
+        f"{count(K, thing)} in {count(asked.n, 'row')}",
+        model.explain(),
+        _explore(asked, stops, sample, thing),
+        tuple(picture for picture in evidence if picture is not None),
+        thing,
+        cluster_cards(asked, profile),
+        max(0, K - MOST),
+        _tables(model),
+        facts_of(asked),
+    )
+
+
+def _one_stop(labels: Array, weight: Array, names: tuple[str, ...]) -> Stops:
+    """What was found, and nothing else: a stop whose clusters have the numbers of the labels."""
+    sizes = np.bincount(np.maximum(labels, 0), weights=weight, minlength=len(names))
+    stop = Stop(np.maximum(labels, 0), sizes, names, "", np.empty(0))
+    return with_colours([stop], 0, weight, "row")
+
+
+def _explore(asked: Asked, stops: Stops, sample: Sample, thing: str) -> Explorer:
+    """The map of some rows of a sample."""
+    chosen = stops.stops[stops.chosen]
+    some = sample.draw(chosen.labels, _POINTS)
+    points = np.searchsorted(sample.rows, some.rows)
+    X = asked.X[some.rows]
+    flat = flatten(X, [clean(name, 40) for name in asked.columns], scale_of(asked.model))
+    units = X.shape[1] <= 2
+    plane = Plane(flat.xy, flat.labels, (units, units and X.shape[1] == 2), np.full(points.size, 4.0))
+    density = log_density_of(asked, X, flat.xy) if isinstance(asked.model, MixtureEstimator) else None
+    lines = [] if density is None else density_lines(frame_of(plane), density)
+    title = f"Map of {count(points.size, 'row')} in the colours of their {thing}s"
+    note = f"Points are {_all_or(points.size, asked.n)} rows, drawn at random, some of every {thing}."
+    if points.size == asked.n:
+        note = "Points are all rows."
+    if len(stops.stops) > 1 and sample.rows.size < asked.n:
+        note += f" Other numbers of {thing}s are found in {number(sample.rows.size)} rows that stand for all."
+    if lines:
+        note += " Lines enclose half, 80 % and 95 % of the density."
+    drawing = draw_map(plane, chosen.labels[points], chosen.shade, title, lines)
+    return Explorer(stops, points, drawing, tree_of(stops) if len(stops.stops) > 1 else None, note, thing)
+
+
+def _all_or(some: int, n: int) -> str:
+    return "all" if some == n else f"{number(some)} of {number(n)}"
+
+
+def _posterior(things: str, values: Any, chances: Any) -> Picture:
+    """How probable each number is."""
+    best = int(np.argmax(chances))
+    caption = f"{number(values[best])} {things} in {percent(chances[best])} of the samples"
+    return bars(caption, f"number of {things}", np.asarray(values), np.asarray(chances))
+
+
+def _tables(model: Any) -> tuple[tuple[str, Table], ...]:
+    """Groups of HDPMeans, and how far chains agree."""
+    found = []
+    if hasattr(model, "group_clusters_") and len(model.groups_) > 1:
+        shares = model.group_clusters_.toarray()
+        shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+        rows = tuple(
+            (clean(group, 30), *(percent(s) if s > 0 else "" for s in row[:MOST]))
+            for group, row in zip(model.groups_[:_GROUPS].tolist(), shares)
+        )
+        table = Table(("group", *(str(k) for k in range(min(MOST, shares.shape[1])))), rows)
+        left = len(model.groups_) - len(rows)
+        found.append(("Groups and their clusters" + (f" ({left} more groups)" if left else ""), table))
+    if hasattr(model, "diagnostics_"):
+        rows = tuple(
+            (clean(name), number(some["rhat"]), number(some["ess"])) for name, some in model.diagnostics_.items()
+        )
+        found.append(("How far the chains agree", Table(("", "R-hat (1 is best)", "effective sample size"), rows)))
+    return tuple(found)
+
+
+def _topics(asked: Asked) -> Page:
+    """Topics of documents."""
+    model, G = asked.model, asked.model.n_topics_
+    names = [clean(name, 60) for name in model.topic_names_]
+    return Page(
+        f"{count(G, 'topic')} in {count(asked.n, 'document')}",
+        model.explain(),
+        _explore_topics(model, names) if G > 1 else None,
+        (),
+        "topic",
+        topic_cards(asked),
+        max(0, G - MOST),
+        (),
+        facts_of(asked),
+    )
+
+
+def _explore_topics(model: Any, names: list[str]) -> Explorer:
+    """Topics as circles, which merge as the slider goes to the left."""
+    G, sizes, tree = model.n_topics_, np.asarray(model.topic_sizes_, dtype=np.float64), model.topic_tree()
+    numbers = sorted({*numbers_to_try(G, G), G})
+    groups = [cut_tree(tree, K) for K in numbers[:-1]] + [np.arange(G)]
+    prices = [f"Best where a topic costs more than {number(tree[G - K - 1, 2])}." for K in numbers[:-1]]
+    stops = stops_of_topics(groups, sizes, names, [*prices, ""])
+    flat = flatten(np.asarray(model.components_), [""] * model.components_.shape[1], "shares")
+    radius = 4 + 26 * np.sqrt(sizes / sizes.max()) * min(1.0, 6 / np.sqrt(G))
+    plane = Plane(flat.xy, ("", ""), (False, False), radius)
+    title = f"Map of {count(G, 'topic')}, larger where they have more words"
+    drawing = draw_map(plane, np.arange(G), stops.stops[stops.chosen].shade, title, [])
+    note = "Topics that use the same words lie near each other (principal components of the roots of word shares)."
+    return Explorer(stops, np.arange(G), drawing, tree_of(stops), note, "topic")
+
+
+def _features(asked: Asked) -> Page:
+    """Features, of which a row has none, one or many."""
+    model = asked.model
+    Z = np.asarray(model.transform(asked.given))
+    K = Z.shape[1]
+    evidence = []
+    path = getattr(model, "path_", None)
+    if path is not None and path.n_components.size > 1:
+        evidence.append(
+            curve(
+                f"What is left unexplained falls to {number(path.inertia[K])} with {count(K, 'feature')}"
+                if K < path.inertia.size
+                else "What is left unexplained, by the number of features",
+                ("number of features", "sum of squares that is left"),
+                path.n_components,
+                path.inertia,
+                marked=K,
+            )
+        )
+    if hasattr(model, "posterior_n_components_"):
+        evidence.append(_posterior("features", *model.posterior_n_components_))
+    if 1 < K <= _TOGETHER:
+        counts = Z.T.astype(np.float64) @ Z
+        shares = counts / np.maximum(np.diag(counts)[:, None], 1.0)
+        evidence.append(together("Which features come together", shares, [f"feature {k}" for k in range(K)]))
+    return Page(
+        f"{count(K, 'feature')} in {count(asked.n, 'row')}",
+        model.explain(),
+        None,
+        tuple(evidence),
+        "feature",
+        feature_cards(asked, Z),
+        max(0, K - MOST),
+        _tables(model),
+        facts_of(asked),
+    )
