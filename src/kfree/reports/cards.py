@@ -15,6 +15,8 @@ from kfree.reports.wording import clean, count, number, percent
 _COLUMNS, _FIRST, _ROWS, _BORDER = 6, 4, 4, 2
 #: Words and documents of a topic, and characters of a text.
 _WORDS, _DOCUMENTS, _TEXT = 12, 3, 180
+#: A number is rounding beside one that is larger by so much.
+_ROUNDING = 1e-12
 #: Cards of a page.
 MOST = 200
 
@@ -44,7 +46,7 @@ class Card(NamedTuple):
     name: str
     shade: str  # class of its colour
     size: str
-    share: float  # percent
+    share: float  # percent of the largest
     picture: str  # its centre, if rows are pictures
     head: tuple[str, ...]  # what the cells of marks are
     marks: tuple[Mark, ...]
@@ -63,7 +65,7 @@ def _cluster_card(asked: Asked, profile: Any, k: int) -> Card:
     told = profile.differences(k, _COLUMNS)
     longest = max((abs(c) for *_, c in told), default=1.0) or 1.0
     marks = tuple(
-        Mark(clean(name, 40), _percent(c / longest), (number(here), number(all_))) for name, here, all_, c in told
+        Mark(clean(name, 40), _percent(c / longest), _pair(here, everywhere)) for name, here, everywhere, c in told
     )
     places = {name: j for j, name in enumerate(profile.columns)}
     columns = [places[name] for name, *_ in told[:_FIRST]]
@@ -73,7 +75,7 @@ def _cluster_card(asked: Asked, profile: Any, k: int) -> Card:
         clean(profile.names[k], 80),
         shade(k),
         f"{_weight(size)}, {percent(profile.share[k])}",
-        _percent(profile.share[k]),
+        _percent(profile.share[k] / max(np.max(profile.share), 1e-300)),
         "" if asked.pictures is None else asked.pictures.of_mean(np.asarray(profile.centre[k])),
         ("here", "all rows"),
         marks,
@@ -84,6 +86,12 @@ def _cluster_card(asked: Asked, profile: Any, k: int) -> Card:
             for example, rival in zip(examples(asked, profile.border[k], columns, _BORDER), profile.rival[k].tolist())
         ),
     )
+
+
+def _pair(here: float, everywhere: float) -> tuple[str, str]:
+    """Two values of a column; what is only rounding beside the other is none."""
+    scale = _ROUNDING * max(abs(here), abs(everywhere))
+    return number(here if abs(here) > scale else 0.0), number(everywhere if abs(everywhere) > scale else 0.0)
 
 
 def examples(asked: Asked, rows: Iterable[Any], columns: list[int], most: int) -> tuple[Example, ...]:
@@ -125,7 +133,7 @@ def topic_cards(asked: Asked) -> tuple[Card, ...]:
                 clean(model.topic_names_[k], 80),
                 shade(k),
                 size + count(int(round(float(model.documents_per_topic_[k]))), "document"),
-                _percent(share[k]),
+                _percent(share[k] / share.max()),
                 "",
                 ("share of the topic",),
                 marks,

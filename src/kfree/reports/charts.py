@@ -66,7 +66,7 @@ def bars(caption: str, xname: str, values: Array, heights: Array, note: str = ""
     kept = np.sort(np.argsort(-heights, kind="stable")[:_ROWS])
     values, heights = values[kept], heights[kept]
     frame = Frame((float(values.min()) - 0.6, float(values.max()) + 0.6), (0.0, float(heights.max()) * 1.08))
-    wide = float(frame.across(values.min() + 0.84) - frame.across(values.min()))
+    wide = min(64.0, float(frame.across(values.min() + 0.84) - frame.across(values.min())))
     parts = frame.axes((xname, "probability"), (None, round_ticks(*frame.y)))
     low = frame.height - frame.bottom
     for value, height in zip(values, heights):
@@ -96,7 +96,7 @@ def curve(caption: str, names: tuple[str, str], xs: Array, ys: Array, *, note: s
 
 def together(caption: str, shares: Array, names: list[str]) -> Picture:
     """A square table of shares (K, K) as shades."""
-    K, side, left = len(names), min(30.0, 480.0 / len(names)), 44.0
+    K, side, left = len(names), min(40.0, 480.0 / len(names)), 34.0
     parts: list[Any] = []
     for i in range(K):
         parts.append(text(i, x=left - 8, y=left + (i + 0.66) * side, text_anchor="end"))
@@ -109,4 +109,4 @@ def together(caption: str, shares: Array, names: list[str]) -> Picture:
     rows = tuple((names[i], *(percent(s) for s in shares[i])) for i in range(K))
     table = Table(("", *(str(k) for k in range(K))), rows)
     note = "Of the rows that have the feature of a line, the share that also has that of a column."
-    return Picture(caption, svg(size, size, caption, parts, class_="square"), table, note)
+    return Picture(caption, svg(size, size, caption, parts, style=f"max-width:{size:.0f}px"), table, note)

@@ -23,18 +23,28 @@ from kfree.reports.stops import (
     Stops,
     choice_of,
     numbers_to_try,
+    price_words,
     stops_of_rows,
     stops_of_topics,
     with_colours,
 )
-from kfree.reports.svg import Markup, Picture, Table
+from kfree.reports.svg import SHADES, Markup, Picture, Table
 from kfree.reports.tree import tree_of
 from kfree.reports.wording import clean, count, number, percent
 
 #: Rows of a sample that other numbers of clusters are found in, and of these the points of the map.
-_ROWS, _POINTS = 1500, 400
+_ROWS, _POINTS = 1500, 450
 #: Most groups of HDPMeans that are told, and features whose company is drawn.
 _GROUPS, _TOGETHER = 40, 40
+
+
+class Size(NamedTuple):
+    """A line of the list of sizes."""
+
+    name: str
+    shade: int
+    share: float  # percent of the largest
+    words: str
 
 
 class Explorer(NamedTuple):
@@ -45,7 +55,23 @@ class Explorer(NamedTuple):
     map: Markup
     tree: Picture | None
     note: str  # what the points are
-    noun: str  # what is counted by the slider: "cluster"
+
+    @property
+    def said(self) -> list[str]:
+        """What is said at each stop."""
+        return [f"{count(stop.n_clusters, self.stops.noun)}. {stop.price}" for stop in self.stops.stops]
+
+    @property
+    def sizes(self) -> list[list[Size]]:
+        """The sizes at each stop."""
+        total = self.stops.weight.sum()
+        return [
+            [
+                Size(name, int(shade) % SHADES, round(100 * size / stop.sizes.max(), 1), percent(size / total))
+                for name, shade, size in zip(stop.names, stop.shade, stop.sizes.tolist())
+            ]
+            for stop in self.stops.stops
+        ]
 
 
 class Page(NamedTuple):
@@ -86,7 +112,7 @@ def _clusters(asked: Asked) -> Page:
         choice = choice_of(model, X, sample)
         evidence.append(None if choice is None else clearness_chart(choice, model.n_clusters_))
     else:
-        stops = _one_stop(labels[sample.rows], sample.weight, names)
+        stops = _one_stop(labels[sample.rows], sample.weight, names, thing)
     if hasattr(model, "posterior_n_clusters_"):
         evidence.append(_posterior("clusters", *model.posterior_n_clusters_))
     if isinstance(model, MixtureEstimator):
@@ -95,7 +121,7 @@ def _clusters(asked: Asked) -> Page:
     return Page(
         f"{count(K, thing)} in {count(asked.n, 'row')}",
         model.explain(),
-        _explore(asked, stops, sample, thing),
+        _explore(asked, stops, sample, thing) if sample.rows.size else None,
         tuple(picture for picture in evidence if picture is not None),
         thing,
         cluster_cards(asked, profile),
@@ -105,19 +131,18 @@ def _clusters(asked: Asked) -> Page:
     )
 
 
-def _one_stop(labels: Array, weight: Array, names: tuple[str, ...]) -> Stops:
+def _one_stop(labels: Array, weight: Array, names: tuple[str, ...], thing: str) -> Stops:
     """What was found, and nothing else: a stop whose clusters have the numbers of the labels."""
-    sizes = np.bincount(np.maximum(labels, 0), weights=weight, minlength=len(names))
-    stop = Stop(np.maximum(labels, 0), sizes, names, "", np.empty(0))
-    return with_colours([stop], 0, weight, "row")
+    sizes = np.bincount(labels, weights=weight, minlength=len(names))
+    stop = Stop(labels, sizes, names, "", np.empty(0))
+    return with_colours([stop], 0, weight, thing)
 
 
 def _explore(asked: Asked, stops: Stops, sample: Sample, thing: str) -> Explorer:
     """The map of some rows of a sample."""
     chosen = stops.stops[stops.chosen]
-    some = sample.draw(chosen.labels, _POINTS)
-    points = np.searchsorted(sample.rows, some.rows)
-    X = asked.X[some.rows]
+    points = draw(chosen.labels, _POINTS).rows
+    X = asked.X[sample.rows[points]]
     flat = flatten(X, [clean(name, 40) for name in asked.columns], scale_of(asked.model))
     units = X.shape[1] <= 2
     plane = Plane(flat.xy, flat.labels, (units, units and X.shape[1] == 2), np.full(points.size, 4.0))
@@ -132,7 +157,7 @@ def _explore(asked: Asked, stops: Stops, sample: Sample, thing: str) -> Explorer
     if lines:
         note += " Lines enclose half, 80 % and 95 % of the density."
     drawing = draw_map(plane, chosen.labels[points], chosen.shade, title, lines)
-    return Explorer(stops, points, drawing, tree_of(stops) if len(stops.stops) > 1 else None, note, thing)
+    return Explorer(stops, points, drawing, tree_of(stops) if len(stops.stops) > 1 else None, note)
 
 
 def _all_or(some: int, n: int) -> str:
@@ -161,7 +186,7 @@ def _tables(model: Any) -> tuple[tuple[str, Table], ...]:
         found.append(("Groups and their clusters" + (f" ({left} more groups)" if left else ""), table))
     if hasattr(model, "diagnostics_"):
         rows = tuple(
-            (clean(name), number(some["rhat"]), number(some["ess"])) for name, some in model.diagnostics_.items()
+            (clean(name), number(some.rhat), number(some.ess)) for name, some in model.diagnostics_.items()
         )
         found.append(("How far the chains agree", Table(("", "R-hat (1 is best)", "effective sample size"), rows)))
     return tuple(found)
@@ -189,15 +214,16 @@ def _explore_topics(model: Any, names: list[str]) -> Explorer:
     G, sizes, tree = model.n_topics_, np.asarray(model.topic_sizes_, dtype=np.float64), model.topic_tree()
     numbers = sorted({*numbers_to_try(G, G), G})
     groups = [cut_tree(tree, K) for K in numbers[:-1]] + [np.arange(G)]
-    prices = [f"Best where a topic costs more than {number(tree[G - K - 1, 2])}." for K in numbers[:-1]]
-    stops = stops_of_topics(groups, sizes, names, [*prices, ""])
+    heights = [0.0, *tree[:, 2], np.inf]  # at heights[i] the i-th merge pays
+    prices = [price_words((heights[G - K], heights[G - K + 1]), "topic") for K in numbers]
+    stops = stops_of_topics(groups, sizes, names, prices)
     flat = flatten(np.asarray(model.components_), [""] * model.components_.shape[1], "shares")
     radius = 4 + 26 * np.sqrt(sizes / sizes.max()) * min(1.0, 6 / np.sqrt(G))
     plane = Plane(flat.xy, ("", ""), (False, False), radius)
     title = f"Map of {count(G, 'topic')}, larger where they have more words"
     drawing = draw_map(plane, np.arange(G), stops.stops[stops.chosen].shade, title, [])
     note = "Topics that use the same words lie near each other (principal components of the roots of word shares)."
-    return Explorer(stops, np.arange(G), drawing, tree_of(stops), note, "topic")
+    return Explorer(stops, np.arange(G), drawing, tree_of(stops), note)
 
 
 def _features(asked: Asked) -> Page:

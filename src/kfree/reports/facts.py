@@ -15,13 +15,13 @@ from kfree.versions import versions
 _COLUMNS = 100
 #: What a fit has published, and what to call it.
 _PUBLISHED = {
-    "lam_": "price of a cluster or feature (lam_)",
-    "lam_local_": "price of a cluster or topic in a group (lam_local_)",
-    "lam_global_": "price of a cluster or topic (lam_global_)",
+    "lam_": "price of one more (lam_)",
+    "lam_local_": "price of one more in a group (lam_local_)",
+    "lam_global_": "price of one more in all (lam_global_)",
     "radius_": "a row is novel beyond (radius_)",
-    "concentration_": "concentration_",
-    "objective_": "objective_",
-    "inertia_": "inertia_",
+    "concentration_": "concentration (concentration_)",
+    "objective_": "objective, with the price (objective_)",
+    "inertia_": "the same without it (inertia_)",
     "explained_": "share explained (explained_)",
     "n_iter_": "passes (n_iter_)",
     "converged_": "converged (converged_)",

@@ -16,10 +16,10 @@ class Frame(NamedTuple):
     y: tuple[float, float]
     width: float = 640.0
     height: float = 300.0
-    left: float = 52.0
-    top: float = 12.0
+    left: float = 54.0
+    top: float = 34.0
     right: float = 12.0
-    bottom: float = 40.0
+    bottom: float = 46.0
 
     def across(self, values: Any) -> Array:
         """Where values are, from the left."""
@@ -42,10 +42,10 @@ class Frame(NamedTuple):
             at = float(self.down(value))
             parts.append(element("line", x1=self.left, x2=end, y1=at, y2=at, class_="grid"))
             parts.append(text(number(value), x=self.left - 7, y=at + 4, text_anchor="end"))
-        parts.append(text(names[0], x=(self.left + end) / 2, y=self.height - 6, text_anchor="middle", class_="axis"))
-        middle = (low + high) / 2
-        turned = f"translate(13 {middle:.0f}) rotate(-90)"
-        parts.append(text(names[1], transform=turned, text_anchor="middle", class_="axis"))
+        if names[0]:
+            parts.append(text(f"{names[0]} →", x=end, y=self.height - 6, text_anchor="end", class_="axis"))
+        if names[1]:
+            parts.append(text(f"↑ {names[1]}", x=0, y=16, class_="axis"))
         return parts
 
 

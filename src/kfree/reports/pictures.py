@@ -10,6 +10,8 @@ from kfree.reports.png import data_address, shaded, shrunk
 
 #: Bytes that all pictures of a page may have together, about; sides that are tried; pictures of a card.
 _BYTES, _SIDES, EXAMPLES = 240_000, (64, 48, 40, 32, 24, 16, 12), 5
+#: Values that are looked at to choose the shades.
+_LOOKED = 1_000_000
 _HINT = "Pass the shape (h, w) or (h, w, 3) of a row, or an array of pictures (n, h, w) or (n, h, w, 3)."
 
 
@@ -63,10 +65,11 @@ def check_pictures(images: Any, X: Any, shown: int) -> Pictures | None:
 
 
 def _range(values: Any) -> tuple[float, float]:
-    """Values that are black and white."""
-    if values.dtype == np.uint8:
-        return 0.0, 255.0
-    return float(values.min()), float(values.max())
+    """Values that are black and white; of many, a few extremes are cut off."""
+    if sp.issparse(values):
+        return float(values.min()), float(values.max())
+    some = values.ravel()[:: max(1, values.size // _LOOKED)]
+    return float(np.percentile(some, 0.1)), float(np.percentile(some, 99.9))
 
 
 def _side(shape: tuple[int, ...], shown: int) -> int:

@@ -18,29 +18,22 @@ class Sample(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether it is all rows."""
+        """Whether each row stands for itself only."""
         return bool(self.weight.max(initial=1.0) == 1.0)
-
-    def draw(self, labels: Array, most: int) -> "Sample":
-        """About ``most`` of these rows, some of every label; ``labels`` (m,) are those of the rows here."""
-        some = draw(labels, most)
-        # what a label weighs here is shared by its rows that were drawn
-        kinds, code = np.unique(labels, return_inverse=True)
-        heavy = np.bincount(code, weights=self.weight, minlength=kinds.size)
-        drawn = np.bincount(code[some.rows], minlength=kinds.size)
-        return Sample(self.rows[some.rows], (heavy / np.maximum(drawn, 1))[code[some.rows]])
 
 
 def draw(labels: Array, most: int) -> Sample:
-    """About ``most`` rows at random (always the same), as many of each label as its share, but some of each."""
-    n = labels.size
+    """About ``most`` rows at random (always the same), as many of each label as its share, but some of each.
+
+    Rows with the label -1 are left out: they are in no cluster.
+    """
+    inside = np.flatnonzero(labels >= 0)
+    _, code, size = np.unique(labels[inside], return_inverse=True, return_counts=True)
+    n = inside.size
     if n <= most:
-        return Sample(np.arange(n), np.ones(n))
-    _, code, size = np.unique(labels, return_inverse=True, return_counts=True)
+        return Sample(inside, np.ones(n))
     wanted = np.minimum(np.maximum(np.round(most * (size / n)), _LEAST), size).astype(np.intp)
     order = np.argsort(code + np.random.default_rng(0).random(n), kind="stable")  # shuffled inside of each label
-    start = np.cumsum(size) - size
-    rank = np.arange(n) - np.repeat(start, size)
-    kept = order[rank < np.repeat(wanted, size)]
-    kept.sort()
-    return Sample(kept, (size / wanted)[code[kept]])
+    rank = np.arange(n) - np.repeat(np.cumsum(size) - size, size)
+    kept = np.sort(order[rank < np.repeat(wanted, size)])
+    return Sample(inside[kept], (size / wanted)[code[kept]])

@@ -12,6 +12,8 @@ from kfree.reports.svg import Markup, element, polyline, shade, svg, text
 
 #: Numbers of clusters are written into the map up to so many.
 _NUMBERED = 40
+#: Room around the points, as a share of their width.
+_ROOM = 0.09
 #: Points to a side of the grid on which a density is looked at, and the shares of it that lines enclose.
 _GRID, _ENCLOSED = 56, (0.5, 0.8, 0.95)
 #: Logs of a density below this are as good as nothing.
@@ -29,14 +31,14 @@ class Plane(NamedTuple):
 
 def frame_of(plane: Plane) -> Frame:
     """Room for all points, as high as they need it."""
-    x, y = around(plane.xy[:, 0]), around(plane.xy[:, 1])
+    x, y = around(plane.xy[:, 0], _ROOM), around(plane.xy[:, 1], _ROOM)
     if any(plane.units):
         return Frame(x, y, height=460.0)
     tall = np.clip((y[1] - y[0]) / (x[1] - x[0]), 0.5, 0.85)  # distances are those of the plane, as far as possible
     unit = max((y[1] - y[0]) / tall, x[1] - x[0])
     middle = (sum(x) / 2, sum(y) / 2)
     x, y = ((m - s / 2, m + s / 2) for m, s in zip(middle, (unit, unit * tall)))
-    return Frame(x, y, height=64.0 * 9 * tall + 40, left=30.0, bottom=28.0)
+    return Frame(x, y, height=620.0 * tall + 62, left=8.0, bottom=28.0)
 
 
 def draw_map(plane: Plane, labels: Array, shades: Array, title: str, under: list[str]) -> Markup:

@@ -39,7 +39,7 @@ class Stops(NamedTuple):
     stops: tuple[Stop, ...]
     chosen: int  # place of the one that the model is
     weight: Array  # (m,) of the things
-    noun: str  # what is in a cluster: "row"
+    noun: str  # what they are: "cluster"
 
     def shared(self, one: int, two: int) -> Array:
         """Weights (K, L) of what is in a cluster of one stop and a cluster of another."""
@@ -81,22 +81,15 @@ def stops_of_rows(model: DPMeans, X: Any, sample: Sample, labels: Array, names: 
 
     ``X`` and ``labels`` are those of the sample, ``names`` those of the model's clusters.
     """
-    weight = sample.weight
-    kept = np.unique(labels)  # clusters of new rows may be fewer than those of the fit
-    own = Stop(
-        np.searchsorted(kept, labels),
-        np.bincount(labels, weights=weight)[kept],
-        tuple(names[k] for k in kept),
-        _price(model.lam_window_ if model.lam_ is not None else None),
-        np.empty(0),
-    )
-    stops = [own]
-    for K in numbers_to_try(own.n_clusters, X.shape[0]):
-        found = _clusters(model, X, sample, K)
-        if found is not None:
-            stops.append(found)
-    stops.sort(key=lambda stop: stop.n_clusters)
-    return with_colours(stops, stops.index(own), weight, "row")
+    window = model.lam_window_ if model.lam_ is not None else None
+    sizes = np.bincount(labels, weights=sample.weight, minlength=len(names))
+    found = {len(names): Stop(labels, sizes, names, price_words(window, "cluster"), np.empty(0))}
+    for K in numbers_to_try(len(names), X.shape[0]):
+        other = _clusters(model, X, sample, K)
+        if other is not None:
+            found[K] = other
+    numbers = sorted(found)
+    return with_colours([found[K] for K in numbers], numbers.index(len(names)), sample.weight, "cluster")
 
 
 def numbers_to_try(found: int, most: int) -> list[int]:
@@ -124,7 +117,7 @@ def _clusters(model: DPMeans, X: Any, sample: Sample, K: int) -> Stop | None:
         except ValueError:  # fewer different rows, or a prior that draws them together
             return None
     names = other._profile(X).names
-    price = _price(other.lam_window_)
+    price = price_words(other.lam_window_, "cluster")
     return Stop(other.labels_, other.cluster_weights_, tuple(map(clean, names)), price, np.empty(0))
 
 
@@ -155,16 +148,16 @@ def stops_of_topics(groups: list[Array], sizes: Array, names: list[str], prices:
             for g, k in enumerate(heaviest)
         ]
         stops.append(Stop(group, total, tuple(called), price, np.empty(0)))
-    return with_colours(stops, len(stops) - 1, sizes, "token")
+    return with_colours(stops, len(stops) - 1, sizes, "topic")
 
 
-def _price(window: Any) -> str:
+def price_words(window: Any, noun: str) -> str:
     """A sentence on the prices for which a number of clusters is best."""
-    if window is None or not np.isfinite(window[0]):
-        return "That number is best for no price of a cluster."
+    if window is None or not window[0] < window[1]:
+        return f"That number is best for no price of a {noun}."
     low, high = window
     if np.isinf(high):
-        return f"Best where a cluster costs more than {number(low)}."
+        return f"Best where a {noun} costs more than {number(low)}."
     if low <= 0:
-        return f"Best where a cluster costs less than {number(high)}."
-    return f"Best where a cluster costs from {number(low)} to {number(high)}."
+        return f"Best where a {noun} costs less than {number(high)}."
+    return f"Best where a {noun} costs from {number(low)} to {number(high)}."

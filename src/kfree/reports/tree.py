@@ -7,7 +7,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.reports.stops import Stops
 from kfree.reports.svg import Picture, Table, element, shade, svg, text
-from kfree.reports.wording import count, number, percent
+from kfree.reports.wording import number, percent
 
 _WIDTH, _LEFT, _BAR, _BAND = 640.0, 34.0, 10.0, 12.0
 #: Room between bars, for all of them, as a share of the width; bands below this share of all are not drawn.
@@ -28,14 +28,14 @@ def tree_of(stops: Stops) -> Picture:
     height = len(lines) * (_BAR + _BAND) - _BAND + 4
     parts = [_bands(stops, lines, i) for i in range(1, len(lines))]
     parts += [_row(stops, lines[i], i) for i in range(len(lines))]
-    title = f"How the clusters part as there are more of them, from {stops.stops[0].n_clusters} to "
-    title += count(stops.stops[-1].n_clusters, "cluster")
+    fewest, most = (number(stop.n_clusters) for stop in (stops.stops[0], stops.stops[-1]))
+    title = f"How {stops.noun}s part as there are more of them, from {fewest} to {most}"
     rows = tuple(
         (number(stop.n_clusters), stop.price, ", ".join(percent(s) for s in _largest(stop.sizes)))
         for stop in stops.stops
     )
-    table = Table(("clusters", "price", "shares of the largest"), rows)
-    note = "Each line is one number of clusters; a bar is as wide as its cluster is large."
+    table = Table((f"{stops.noun}s", "price", "shares of the largest"), rows)
+    note = "Each line is one number of them; a bar is as wide as its part is large."
     return Picture(title, svg(_WIDTH, height, title, parts, class_="tree"), table, note)
 
 

@@ -24,7 +24,7 @@ def clean(text: Any, most: int = 60) -> str:
 
 def number(value: Any) -> str:
     """Four digits, or a whole number in full with its thousands apart."""
-    value = float(value)
+    value = float(value) + 0.0  # zero has no sign
     if math.isnan(value):
         return NOTHING
     if math.isinf(value):

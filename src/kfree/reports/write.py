@@ -10,7 +10,9 @@ from kfree.displays.palette import colours
 from kfree.reports.asked import check_asked
 from kfree.reports.contents import Explorer, Page, page_of
 from kfree.reports.svg import SHADES, Markup
-from kfree.reports.wording import count, percent
+
+#: How far colours are lifted to white on dark ground.
+_LIFT = 0.25
 
 
 def report(model: Any, X: Any, path: Any, texts: Any = None, images: Any = None) -> Path:
@@ -52,7 +54,8 @@ def report(model: Any, X: Any, path: Any, texts: Any = None, images: Any = None)
     environment = _environment()  # before any work: what is missing is said at once
     target = _check_path(path)
     page = page_of(check_asked(model, X, texts, images))
-    html = environment.get_template("page.html").render(page=page, shades=colours(SHADES), data=_data(page.explorer))
+    shades = [(colour, _lifted(colour)) for colour in colours(SHADES)]
+    html = environment.get_template("page.html").render(page=page, shades=shades, data=_data(page.explorer))
     _write(target, html)
     return target
 
@@ -82,22 +85,20 @@ def _check_path(path: Any) -> Path:
     return target
 
 
+def _lifted(colour: str) -> str:
+    """A colour for dark ground: part of the way to white."""
+    channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(c + _LIFT * (255 - c)):02x}" for c in channels)
+
+
 def _data(explorer: Explorer | None) -> Markup:
     """What the slider needs, as JSON that can stand in a page: nothing in it ends the element it stands in."""
-    stops = [] if explorer is None else [_stop(explorer, i) for i in range(len(explorer.stops.stops))]
+    stops = [] if explorer is None else [
+        {"said": said, "sizes": sizes, "at": stop.labels[explorer.points].tolist()}
+        for said, sizes, stop in zip(explorer.said, explorer.sizes, explorer.stops.stops)
+    ]
     text = json.dumps(stops, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
-
-
-def _stop(explorer: Explorer, i: int) -> dict[str, Any]:
-    """One place of the slider."""
-    stop, total = explorer.stops.stops[i], explorer.stops.weight.sum()
-    sizes = [
-        [name, int(shade) % SHADES, round(100 * size / total, 2), percent(size / total)]
-        for name, shade, size in zip(stop.names, stop.shade, stop.sizes.tolist())
-    ]
-    said = f"{count(stop.n_clusters, explorer.noun)}. {stop.price}"
-    return {"said": said, "sizes": sizes, "at": stop.labels[explorer.points].tolist()}
 
 
 def _write(target: Path, html: str) -> None:

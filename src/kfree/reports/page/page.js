@@ -12,6 +12,7 @@
   const stops = JSON.parse(find("data").textContent);
   const slider = find("number");
   if (slider) {
+    slider.parentElement.hidden = false;
     const sizes = find("sizes");
     const drawing = document.querySelector(".map");
     const points = [...drawing.querySelectorAll(".points circle")];
