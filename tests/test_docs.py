@@ -64,6 +64,15 @@ def test_links_between_pages_lead_somewhere(page):
         "radius_for_k",
         "lam_for_n_components",
         "lam_path",
+        "CentersDisplay",
+        "ClusterMapDisplay",
+        "ClusterTreeDisplay",
+        "FeaturePathDisplay",
+        "FeaturesDisplay",
+        "LamPathDisplay",
+        "MixtureDisplay",
+        "ObjectiveTraceDisplay",
+        "TopicsDisplay",
     ],
 )
 def test_examples_of_docstrings_are_true(name):
