@@ -34,6 +34,11 @@ class Asked(NamedTuple):
         """Number of rows."""
         return self.X.shape[0]
 
+    @property
+    def of_pixels(self) -> bool:
+        """Whether the columns are pixels, of which nobody wants to hear."""
+        return self.pictures is not None and self.pictures.shape is not None
+
     def dense(self, rows: Array) -> Array:
         """Some rows as an array."""
         some = self.X[rows]

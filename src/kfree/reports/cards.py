@@ -9,7 +9,7 @@ from kfree.families import Array
 from kfree.reports.asked import Asked
 from kfree.reports.pictures import EXAMPLES
 from kfree.reports.svg import shade
-from kfree.reports.wording import clean, count, number, percent
+from kfree.reports.wording import NAME, clean, count, number, percent
 
 #: Columns that are told of a cluster; of these, those that its rows are shown with; its rows, and rows at its border.
 _COLUMNS, _FIRST, _ROWS, _BORDER = 6, 4, 4, 2
@@ -25,7 +25,7 @@ class Mark(NamedTuple):
     """A column or a word, and how much it says."""
 
     name: str
-    bar: float  # percent of the longest, below 0 to the left
+    bar: int  # percent of the longest, below 0 to the left
     cells: tuple[str, ...]
 
 
@@ -46,7 +46,7 @@ class Card(NamedTuple):
     name: str
     shade: str  # class of its colour
     size: str
-    share: float  # percent of the largest
+    share: int  # percent of the largest
     picture: str  # its centre, if rows are pictures
     head: tuple[str, ...]  # what the cells of marks are
     marks: tuple[Mark, ...]
@@ -55,13 +55,13 @@ class Card(NamedTuple):
     border: tuple[Example, ...] = ()
 
 
-def cluster_cards(asked: Asked, profile: Any) -> tuple[Card, ...]:
+def cluster_cards(asked: Asked, profile: Any, thing: str) -> tuple[Card, ...]:
     """Cards of the largest clusters or components, by their profile."""
     biggest = np.argsort(-np.asarray(profile.size), kind="stable")[:MOST]
-    return tuple(_cluster_card(asked, profile, int(k)) for k in np.sort(biggest))
+    return tuple(_cluster_card(asked, profile, int(k), thing) for k in np.sort(biggest))
 
 
-def _cluster_card(asked: Asked, profile: Any, k: int) -> Card:
+def _cluster_card(asked: Asked, profile: Any, k: int, thing: str) -> Card:
     told = profile.differences(k, _COLUMNS)
     longest = max((abs(c) for *_, c in told), default=1.0) or 1.0
     marks = tuple(
@@ -72,17 +72,17 @@ def _cluster_card(asked: Asked, profile: Any, k: int) -> Card:
     size = float(profile.size[k])
     return Card(
         k,
-        clean(profile.names[k], 80),
+        "" if asked.of_pixels else clean(profile.names[k], NAME),
         shade(k),
         f"{_weight(size)}, {percent(profile.share[k])}",
         _percent(profile.share[k] / max(np.max(profile.share), 1e-300)),
         "" if asked.pictures is None else asked.pictures.of_mean(np.asarray(profile.centre[k])),
         ("here", "all rows"),
-        marks,
+        () if asked.of_pixels else marks,
         tuple(clean(profile.columns[j], 24) for j in columns),
         examples(asked, profile.typical[k], columns, _ROWS),
         tuple(
-            example._replace(beside=clean(f"{rival} · {profile.names[rival]}", 60))
+            example._replace(beside=f"{thing} {rival}" if asked.of_pixels else clean(f"{rival} · {profile.names[rival]}", NAME))
             for example, rival in zip(examples(asked, profile.border[k], columns, _BORDER), profile.rival[k].tolist())
         ),
     )
@@ -130,7 +130,7 @@ def topic_cards(asked: Asked) -> tuple[Card, ...]:
         cards.append(
             Card(
                 k,
-                clean(model.topic_names_[k], 80),
+                clean(model.topic_names_[k], NAME),
                 shade(k),
                 size + count(int(round(float(model.documents_per_topic_[k]))), "document"),
                 _percent(share[k] / share.max()),
@@ -160,7 +160,7 @@ def feature_cards(asked: Asked, Z: Array) -> tuple[Card, ...]:
                 _percent(having.size / asked.n),
                 "" if asked.pictures is None else asked.pictures.of_part(part),
                 ("adds",),
-                () if asked.pictures is not None and asked.pictures.shape is not None else _parts(asked, part, columns),
+                () if asked.of_pixels else _parts(asked, part, columns),
                 tuple(clean(asked.columns[j], 24) for j in columns[:_FIRST]),
                 examples(asked, _plainest(Z, having), columns[:_FIRST], _ROWS),
             )
@@ -177,10 +177,9 @@ def _parts(asked: Asked, part: Array, columns: list[int]) -> tuple[Mark, ...]:
 
 def _feature_name(asked: Asked, part: Array, columns: list[int]) -> str:
     """The columns in which a feature is strongest."""
-    if asked.pictures is not None and asked.pictures.shape is not None:
-        return ""
-    words = [f"{'more' if part[j] > 0 else 'less'} {clean(asked.columns[j], 30)}" for j in columns[:2]]
-    return ", ".join(words)
+    strong = [j for j in columns[:3] if 3 * abs(part[j]) > abs(part[columns[0]])]
+    words = [f"{'more' if part[j] > 0 else 'less'} {clean(asked.columns[j], 30)}" for j in strong]
+    return "" if asked.of_pixels else ", ".join(words)
 
 
 def _plainest(Z: Array, having: Array) -> Array:
@@ -192,6 +191,6 @@ def _weight(size: float) -> str:
     return count(int(size), "row") if size == round(size) else f"weight {number(size)}"
 
 
-def _percent(share: Any) -> float:
-    """A share in percent, to a tenth."""
-    return round(100 * float(share), 1)
+def _percent(share: Any) -> int:
+    """A share in whole percent, as far as bars show it."""
+    return round(100 * float(share))

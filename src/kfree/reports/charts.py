@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.how_many.choose import Choice
 from kfree.reports.frame import Frame, around, round_ticks
 from kfree.reports.svg import Picture, Table, element, polyline, svg, text
 from kfree.reports.wording import count, number, percent
@@ -19,11 +18,13 @@ def thinned(size: int, most: int) -> Array:
     return np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(np.intp))
 
 
-def clearness_chart(choice: Choice, found: int) -> Picture | None:
-    """How clearly rows belong to their clusters, beside tables without groups; None if nothing was looked at."""
+def clearness_chart(choice: Any, found: int) -> list[Picture]:
+    """How clearly rows belong to their clusters, by a ``choice_`` of DPMeans; nothing if hardly any were looked at."""
+    if choice is None:
+        return []
     known = np.isfinite(choice.score) & np.isfinite(choice.score_without_groups) & (choice.n_clusters > 1)
     if known.sum() < 2:
-        return None
+        return []
     places = np.flatnonzero(known)[thinned(int(known.sum()), _POINTS)]
     ks, here, none = choice.n_clusters[places], choice.score[places], choice.score_without_groups[places]
     wide = 2 * np.nan_to_num(choice.spread_without_groups[places])
@@ -48,7 +49,7 @@ def clearness_chart(choice: Choice, found: int) -> Picture | None:
         tuple((number(ks[i]), number(here[i]), number(none[i]), number(wide[i] / 2)) for i in rows),
     )
     note = "Dark line: your table. Grey: made-up tables with columns like yours but no groups, and twice their spread."
-    return Picture(says, svg(frame.width, frame.height, says, parts), table, note)
+    return [Picture(says, svg(frame.width, frame.height, says, parts), table, note)]
 
 
 def _numbers(frame: Frame, ks: Array) -> list[str]:

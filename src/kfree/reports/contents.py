@@ -3,6 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.cluster.hierarchy import cut_tree
 
 from kfree.displays.flatten import flatten, scale_of
 from kfree.estimators._base import HardClusters
@@ -10,7 +12,6 @@ from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.hdp_topics import HDPTopics
 from kfree.families import Array
-from kfree.inference.topics.topic_tree import cut_tree
 from kfree.reports.asked import Asked
 from kfree.reports.cards import MOST, Card, cluster_cards, feature_cards, topic_cards
 from kfree.reports.charts import bars, clearness_chart, curve, together
@@ -30,12 +31,14 @@ from kfree.reports.stops import (
 )
 from kfree.reports.svg import SHADES, Markup, Picture, Table
 from kfree.reports.tree import tree_of
-from kfree.reports.wording import clean, count, number, percent
+from kfree.reports.wording import NAME, clean, count, number, percent
 
 #: Rows of a sample that other numbers of clusters are found in, and of these the points of the map.
 _ROWS, _POINTS = 1500, 450
 #: Most groups of HDPMeans that are told, and features whose company is drawn.
 _GROUPS, _TOGETHER = 40, 40
+#: Values beyond this, or below one over it, have no squares; rows below which sparse ones are made dense.
+_SMALL, _FEW = 1e-100, 4
 
 
 class Size(NamedTuple):
@@ -79,6 +82,7 @@ class Page(NamedTuple):
 
     title: str
     lead: str
+    heading: str  # of map and charts
     explorer: Explorer | None
     evidence: tuple[Picture, ...]  # why so many
     thing: str  # what the cards are about: "cluster"
@@ -103,28 +107,29 @@ def _clusters(asked: Asked) -> Page:
     model = asked.model
     thing = "component" if isinstance(model, MixtureEstimator) and not hasattr(model, "n_clusters_") else "cluster"
     labels, profile = np.asarray(model.predict(asked.given)), model._profile(asked.given)
-    names = tuple(clean(name, 80) for name in profile.names)
+    K = len(profile.names)
+    names = tuple(f"{thing} {k}" if asked.of_pixels else clean(profile.names[k], NAME) for k in range(K))
     sample = draw(labels, _ROWS)
-    evidence: list[Picture | None] = []
+    evidence: list[Picture] = []
     if isinstance(model, DPMeans):
         X = asked.X[sample.rows]
         stops = stops_of_rows(model, X, sample, labels[sample.rows], names)
         choice = choice_of(model, X, sample)
-        evidence.append(None if choice is None else clearness_chart(choice, model.n_clusters_))
+        evidence += clearness_chart(choice, model.n_clusters_)
     else:
         stops = _one_stop(labels[sample.rows], sample.weight, names, thing)
     if hasattr(model, "posterior_n_clusters_"):
         evidence.append(_posterior("clusters", *model.posterior_n_clusters_))
     if isinstance(model, MixtureEstimator):
-        evidence.append(density_chart(asked))
-    K = len(profile.names)
+        evidence += density_chart(asked)
     return Page(
         f"{count(K, thing)} in {count(asked.n, 'row')}",
         model.explain(),
+        f"How many {thing}s" if len(stops.stops) > 1 or evidence else "Map",
         _explore(asked, stops, sample, thing) if sample.rows.size else None,
-        tuple(picture for picture in evidence if picture is not None),
+        tuple(evidence),
         thing,
-        cluster_cards(asked, profile),
+        cluster_cards(asked, profile, thing),
         max(0, K - MOST),
         _tables(model),
         facts_of(asked),
@@ -143,13 +148,13 @@ def _explore(asked: Asked, stops: Stops, sample: Sample, thing: str) -> Explorer
     chosen = stops.stops[stops.chosen]
     points = draw(chosen.labels, _POINTS).rows
     X = asked.X[sample.rows[points]]
-    flat = flatten(X, [clean(name, 40) for name in asked.columns], scale_of(asked.model))
+    flat = flatten(_moderate(X), [clean(name, 40) for name in asked.columns], scale_of(asked.model))
     units = X.shape[1] <= 2
     plane = Plane(flat.xy, flat.labels, (units, units and X.shape[1] == 2), np.full(points.size, 4.0))
     density = log_density_of(asked, X, flat.xy) if isinstance(asked.model, MixtureEstimator) else None
     lines = [] if density is None else density_lines(frame_of(plane), density)
     title = f"Map of {count(points.size, 'row')} in the colours of their {thing}s"
-    note = f"Points are {_all_or(points.size, asked.n)} rows, drawn at random, some of every {thing}."
+    note = f"Points are {number(points.size)} of {number(asked.n)} rows, drawn at random, some of every {thing}."
     if points.size == asked.n:
         note = "Points are all rows."
     if len(stops.stops) > 1 and sample.rows.size < asked.n:
@@ -160,8 +165,13 @@ def _explore(asked: Asked, stops: Stops, sample: Sample, thing: str) -> Explorer
     return Explorer(stops, points, drawing, tree_of(stops) if len(stops.stops) > 1 else None, note)
 
 
-def _all_or(some: int, n: int) -> str:
-    return "all" if some == n else f"{number(some)} of {number(n)}"
+def _moderate(X: Any) -> Any:
+    """Rows whose squares neither overflow nor vanish; dense if they are few."""
+    X = X.toarray() if sp.issparse(X) and min(X.shape) < _FEW else X
+    largest = float(abs(X).max())
+    if X.shape[1] <= 2 or _SMALL < largest < 1 / _SMALL or largest == 0:
+        return X
+    return X * (1 / largest) if 1 / largest < np.inf else X * (1 / _SMALL)
 
 
 def _posterior(things: str, values: Any, chances: Any) -> Picture:
@@ -199,6 +209,7 @@ def _topics(asked: Asked) -> Page:
     return Page(
         f"{count(G, 'topic')} in {count(asked.n, 'document')}",
         model.explain(),
+        "How many topics",
         _explore_topics(model, names) if G > 1 else None,
         (),
         "topic",
@@ -213,7 +224,8 @@ def _explore_topics(model: Any, names: list[str]) -> Explorer:
     """Topics as circles, which merge as the slider goes to the left."""
     G, sizes, tree = model.n_topics_, np.asarray(model.topic_sizes_, dtype=np.float64), model.topic_tree()
     numbers = sorted({*numbers_to_try(G, G), G})
-    groups = [cut_tree(tree, K) for K in numbers[:-1]] + [np.arange(G)]
+    every = cut_tree(tree)  # (G, G), from all topics apart to all in one
+    groups = [every[:, G - K] for K in numbers]
     heights = [0.0, *tree[:, 2], np.inf]  # at heights[i] the i-th merge pays
     prices = [price_words((heights[G - K], heights[G - K + 1]), "topic") for K in numbers]
     stops = stops_of_topics(groups, sizes, names, prices)
@@ -254,6 +266,7 @@ def _features(asked: Asked) -> Page:
     return Page(
         f"{count(K, 'feature')} in {count(asked.n, 'row')}",
         model.explain(),
+        "How many features" if len(evidence) > 1 or K > _TOGETHER else "Features together",
         None,
         tuple(evidence),
         "feature",

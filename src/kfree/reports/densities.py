@@ -18,14 +18,14 @@ from kfree.reports.wording import clean
 _POINTS = 240
 
 
-def density_chart(asked: Asked) -> Picture | None:
-    """The density of one column; None for more, or for counts."""
+def density_chart(asked: Asked) -> list[Picture]:
+    """The density of one column; nothing for more, or for counts."""
     if asked.X.shape[1] != 1 or not hasattr(asked.model, "covariances_"):
-        return None
+        return []
     xs = np.linspace(*around(asked.X, 0.1), _POINTS)
     ys = np.exp(asked.model.score_samples(xs[:, None].astype(asked.X.dtype)))
     name = clean(asked.columns[0], 40)
-    return curve(f"The density of {name}", (name, "density"), xs, ys)
+    return [curve(f"The density of {name}", (name, "density"), xs, ys)]
 
 
 def log_density_of(asked: Asked, X: Any, xy: Array) -> Callable[[Array], Any] | None:

@@ -12,6 +12,8 @@ from kfree.reports.png import data_address, shaded, shrunk
 _BYTES, _SIDES, EXAMPLES = 240_000, (64, 48, 40, 32, 24, 16, 12), 5
 #: Values that are looked at to choose the shades.
 _LOOKED = 1_000_000
+#: A picture that subtracts less than this share of what it adds counts as one that only adds.
+_SUBTRACTED = 0.1
 _HINT = "Pass the shape (h, w) or (h, w, 3) of a row, or an array of pictures (n, h, w) or (n, h, w, 3)."
 
 
@@ -35,11 +37,12 @@ class Pictures(NamedTuple):
         return "" if self.shape is None else self._address(mean.reshape(self.shape), self.low, self.high)
 
     def of_part(self, part: Array) -> str:
-        """The picture of something that is added to others, in its own shades: what is subtracted is dark."""
+        """The picture of something that is added to others, in shades of its own: grey is 0 if some is subtracted."""
         if self.shape is None:
             return ""
         reach = float(np.abs(part).max()) or 1.0
-        return self._address(part.reshape(self.shape), -reach, reach)
+        low = -reach if part.min() < -_SUBTRACTED * reach else 0.0
+        return self._address(part.reshape(self.shape), low, reach)
 
     def _address(self, picture: Array, low: float, high: float) -> str:
         return data_address(shaded(shrunk(picture, self.side), low, high))

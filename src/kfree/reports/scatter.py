@@ -15,7 +15,7 @@ _NUMBERED = 40
 #: Room around the points, as a share of their width.
 _ROOM = 0.09
 #: Points to a side of the grid on which a density is looked at, and the shares of it that lines enclose.
-_GRID, _ENCLOSED = 56, (0.5, 0.8, 0.95)
+_GRID, _ENCLOSED = 80, (0.5, 0.8, 0.95)
 #: Logs of a density below this are as good as nothing.
 _LOWEST = -60.0
 

@@ -8,14 +8,13 @@ from scipy.optimize import linear_sum_assignment
 
 from kfree.estimators.dp_means import DPMeans
 from kfree.families import Array
-from kfree.inference.clusters.how_many.choose import Choice
 from kfree.reports.sampling import Sample
-from kfree.reports.wording import clean, count, number
+from kfree.reports.wording import NAME, clean, count, number
 
-#: Every number of clusters up to this is a stop, up to twice as many as were found; beyond it each is so much larger.
-_EVERY, _STEP = 24, 1.4
-#: Stops go at least so far.
-_FEW = 12
+#: Every number of clusters up to this is a stop; beyond it each is so much larger than the one before.
+_EVERY, _STEP = 24, 1.6
+#: Stops go at least so far, and this much beyond what was found.
+_FEW, _BEYOND = 12, 1.3
 
 
 class Stop(NamedTuple):
@@ -94,11 +93,11 @@ def stops_of_rows(model: DPMeans, X: Any, sample: Sample, labels: Array, names: 
 
 def numbers_to_try(found: int, most: int) -> list[int]:
     """Numbers of clusters beside the one that was found."""
-    far = max(_FEW, 2 * found)
+    far = max(_FEW, found + 4, round(_BEYOND * found))
     numbers = list(range(1, min(far, _EVERY) + 1))
-    while numbers[-1] * _STEP <= far:
+    while numbers[-1] * _STEP < found / _BEYOND:
         numbers.append(round(numbers[-1] * _STEP))
-    return [K for K in numbers if K != found and K < most]
+    return [K for K in sorted({*numbers, far}) if K != found and K < most]
 
 
 def _clusters(model: DPMeans, X: Any, sample: Sample, K: int) -> Stop | None:
@@ -116,13 +115,14 @@ def _clusters(model: DPMeans, X: Any, sample: Sample, K: int) -> Stop | None:
             other.fit(X, sample_weight=None if sample.whole else sample.weight)
         except ValueError:  # fewer different rows, or a prior that draws them together
             return None
-    names = other._profile(X).names
-    price = price_words(other.lam_window_, "cluster")
-    return Stop(other.labels_, other.cluster_weights_, tuple(map(clean, names)), price, np.empty(0))
+        if hasattr(model, "feature_names_in_"):  # the sample is an array, which has none
+            other.feature_names_in_ = model.feature_names_in_
+        names = tuple(clean(name, NAME) for name in other._profile(X).names)
+    return Stop(other.labels_, other.cluster_weights_, names, price_words(other.lam_window_, "cluster"), np.empty(0))
 
 
-def choice_of(model: DPMeans, X: Any, sample: Sample) -> Choice | None:
-    """How clear each number of clusters is: what the model knows, or found by looking at the sample."""
+def choice_of(model: DPMeans, X: Any, sample: Sample) -> Any:
+    """How clear each number of clusters is: the ``choice_`` of the model, or found by looking at the sample."""
     if model.choice_ is not None or X.shape[0] < 2:
         return model.choice_
     look = DPMeans(

@@ -68,28 +68,31 @@ def _bands(stops: Stops, lines: list[Line], i: int) -> str:
     """What goes to a stop from the one before."""
     shared, above, below = stops.shared(i - 1, i), lines[i - 1], lines[i]
     total, stop = shared.sum(), stops.stops[i]
-    start, end, found = above.left.copy(), below.left.copy(), []
+    start, end = above.left.copy(), below.left.copy()
+    found: dict[str, str] = {}
     unit = above.width.sum() / total
     top, bottom = _top(i - 1) + _BAR, _top(i)
     for a in above.order:
         for b in below.order:
             width = unit * shared[a, b]
             if shared[a, b] >= _LEAST * total:
+                kind = shade(stop.shade[b])
                 path = f"M{start[a]:.0f} {top:.0f}h{width:.1f}L{end[b] + width:.0f} {bottom:.0f}h-{width:.1f}z"
-                found.append(element("path", d=path, class_=shade(stop.shade[b])))
+                found[kind] = found.get(kind, "") + path
             start[a] += width
             end[b] += width
-    return element("g", "".join(found) or " ", class_="bands")
+    paths = [element("path", d=path, class_=kind) for kind, path in found.items()]
+    return element("g", "".join(paths) or " ", class_="bands")
 
 
 def _row(stops: Stops, line: Line, i: int) -> str:
     """The bars of a stop, and its number."""
-    stop, y = stops.stops[i], _top(i)
+    stop, y, wide = stops.stops[i], _top(i), np.maximum(line.width, 0.4)
     parts = [element("rect", x=0, y=y - 5, width=_WIDTH, height=_BAR + 10, class_="reach")]
     parts.append(text(stop.n_clusters, x=_LEFT - 8, y=y + _BAR - 1, text_anchor="end"))
     parts += [
-        element("rect", x=line.left[k], y=y, width=max(line.width[k], 0.4), height=_BAR, class_=shade(stop.shade[k]))
-        for k in line.order
+        element("path", d=f"M{line.left[k]:.1f} {y:.0f}h{wide[k]:.1f}v{_BAR:.0f}h-{wide[k]:.1f}z", class_=shade(s))
+        for k, s in enumerate(stop.shade)
     ]
     return element("g", "".join(parts), class_="stop now" if i == stops.chosen else "stop", data_stop=str(i))
 

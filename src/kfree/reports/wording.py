@@ -5,6 +5,8 @@ import re
 import unicodedata
 from typing import Any
 
+#: Characters of the name of a cluster.
+NAME = 80
 #: What a number that is none looks like.
 NOTHING = "–"
 #: Characters that are not shown: controls, halves of pairs, and those that turn the direction of what follows.

@@ -90,6 +90,17 @@
     });
   }
 
+  // tables that are wider than their place can be scrolled by keyboard
+  const reach = () => {
+    for (const wide of document.querySelectorAll(".wide, .sizes")) {
+      const over = wide.scrollWidth > wide.clientWidth + 1 || wide.scrollHeight > wide.clientHeight + 1;
+      over ? wide.setAttribute("tabindex", 0) : wide.removeAttribute("tabindex");
+    }
+  };
+  addEventListener("resize", reach);
+  document.addEventListener("toggle", reach, true);
+  reach();
+
   // what is folded is printed, too
   let folded = [];
   addEventListener("beforeprint", () => {
