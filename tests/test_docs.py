@@ -64,6 +64,7 @@ def test_links_between_pages_lead_somewhere(page):
         "radius_for_k",
         "lam_for_n_components",
         "lam_path",
+        "report",
         "CentersDisplay",
         "ClusterMapDisplay",
         "ClusterTreeDisplay",

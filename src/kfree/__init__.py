@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Separable,
         SquaredEuclidean,
     )
+    from kfree.reports import report
     from kfree.versions import show_versions
 
 __version__ = "0.1.0"
@@ -97,6 +98,7 @@ _HOMES = {
         "Separable",
         "SquaredEuclidean",
     ),
+    "kfree.reports": ("report",),
     "kfree.versions": ("show_versions",),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
@@ -140,6 +142,7 @@ __all__ = [
     "lam_for_n_components",
     "lam_path",
     "radius_for_k",
+    "report",
     "show_versions",
     "truncation_level",
 ]

@@ -82,7 +82,9 @@ def _cluster_card(asked: Asked, profile: Any, k: int, thing: str) -> Card:
         tuple(clean(profile.columns[j], 24) for j in columns),
         examples(asked, profile.typical[k], columns, _ROWS),
         tuple(
-            example._replace(beside=f"{thing} {rival}" if asked.of_pixels else clean(f"{rival} · {profile.names[rival]}", NAME))
+            example._replace(
+                beside=f"{thing} {rival}" if asked.of_pixels else clean(f"{rival} · {profile.names[rival]}", NAME)
+            )
             for example, rival in zip(examples(asked, profile.border[k], columns, _BORDER), profile.rival[k].tolist())
         ),
     )
@@ -104,9 +106,7 @@ def examples(asked: Asked, rows: Iterable[Any], columns: list[int], most: int) -
     if asked.pictures is not None:
         return tuple(Example(asked.name(row), picture=asked.pictures.of_row(row)) for row in kept)
     entries = asked.dense(np.array(kept, dtype=np.intp)) if kept else np.empty((0, 0))
-    return tuple(
-        Example(asked.name(row), tuple(number(entries[i, j]) for j in columns)) for i, row in enumerate(kept)
-    )
+    return tuple(Example(asked.name(row), tuple(number(entries[i, j]) for j in columns)) for i, row in enumerate(kept))
 
 
 def topic_cards(asked: Asked) -> tuple[Card, ...]:
@@ -132,7 +132,7 @@ def topic_cards(asked: Asked) -> tuple[Card, ...]:
                 k,
                 clean(model.topic_names_[k], NAME),
                 shade(k),
-                size + count(int(round(float(model.documents_per_topic_[k]))), "document"),
+                size + count(round(float(model.documents_per_topic_[k])), "document"),
                 _percent(share[k] / share.max()),
                 "",
                 ("share of the topic",),
@@ -170,9 +170,7 @@ def feature_cards(asked: Asked, Z: Array) -> tuple[Card, ...]:
 
 def _parts(asked: Asked, part: Array, columns: list[int]) -> tuple[Mark, ...]:
     longest = float(np.abs(part).max()) or 1.0
-    return tuple(
-        Mark(clean(asked.columns[j], 40), _percent(part[j] / longest), (number(part[j]),)) for j in columns
-    )
+    return tuple(Mark(clean(asked.columns[j], 40), _percent(part[j] / longest), (number(part[j]),)) for j in columns)
 
 
 def _feature_name(asked: Asked, part: Array, columns: list[int]) -> str:

@@ -1,4 +1,4 @@
-"""Charts: how clear each number of clusters is, probabilities of numbers, a density of one column, features together."""
+"""Charts: how clear each number of clusters is, how probable numbers are, curves, features that come together."""
 
 from typing import Any
 

@@ -195,9 +195,7 @@ def _tables(model: Any) -> tuple[tuple[str, Table], ...]:
         left = len(model.groups_) - len(rows)
         found.append(("Groups and their clusters" + (f" ({left} more groups)" if left else ""), table))
     if hasattr(model, "diagnostics_"):
-        rows = tuple(
-            (clean(name), number(some.rhat), number(some.ess)) for name, some in model.diagnostics_.items()
-        )
+        rows = tuple((clean(name), number(some.rhat), number(some.ess)) for name, some in model.diagnostics_.items())
         found.append(("How far the chains agree", Table(("", "R-hat (1 is best)", "effective sample size"), rows)))
     return tuple(found)
 
@@ -231,7 +229,7 @@ def _explore_topics(model: Any, names: list[str]) -> Explorer:
     stops = stops_of_topics(groups, sizes, names, prices)
     flat = flatten(np.asarray(model.components_), [""] * model.components_.shape[1], "shares")
     radius = 4 + 26 * np.sqrt(sizes / sizes.max()) * min(1.0, 6 / np.sqrt(G))
-    plane = Plane(flat.xy, ("", ""), (False, False), radius)
+    plane = Plane(flat.xy, ("", ""), (False, False), radius, each=True)
     title = f"Map of {count(G, 'topic')}, larger where they have more words"
     drawing = draw_map(plane, np.arange(G), stops.stops[stops.chosen].shade, title, [])
     note = "Topics that use the same words lie near each other (principal components of the roots of word shares)."
@@ -246,17 +244,9 @@ def _features(asked: Asked) -> Page:
     evidence = []
     path = getattr(model, "path_", None)
     if path is not None and path.n_components.size > 1:
-        evidence.append(
-            curve(
-                f"What is left unexplained falls to {number(path.inertia[K])} with {count(K, 'feature')}"
-                if K < path.inertia.size
-                else "What is left unexplained, by the number of features",
-                ("number of features", "sum of squares that is left"),
-                path.n_components,
-                path.inertia,
-                marked=K,
-            )
-        )
+        names = ("number of features", "sum of squares that is left")
+        caption = f"What is left unexplained, and {count(K, 'feature')} as found"
+        evidence.append(curve(caption, names, path.n_components, path.inertia, marked=K))
     if hasattr(model, "posterior_n_components_"):
         evidence.append(_posterior("features", *model.posterior_n_components_))
     if 1 < K <= _TOGETHER:

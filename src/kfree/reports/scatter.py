@@ -11,7 +11,7 @@ from kfree.reports.frame import Frame, around, round_ticks
 from kfree.reports.svg import Markup, element, polyline, shade, svg, text
 
 #: Numbers of clusters are written into the map up to so many.
-_NUMBERED = 40
+NUMBERED = 60
 #: Room around the points, as a share of their width.
 _ROOM = 0.09
 #: Points to a side of the grid on which a density is looked at, and the shares of it that lines enclose.
@@ -27,6 +27,7 @@ class Plane(NamedTuple):
     axes: tuple[str, str]  # what is to the right, and what is up
     units: tuple[bool, bool]  # whether the numbers of an axis mean something to users
     radius: Array  # (m,) of the points, in pixels
+    each: bool = False  # whether every point is numbered, not only the middle of each cluster
 
 
 def frame_of(plane: Plane) -> Frame:
@@ -50,13 +51,14 @@ def draw_map(plane: Plane, labels: Array, shades: Array, title: str, under: list
         element("circle", cx=x[i], cy=y[i], r=plane.radius[i], class_=shade(shades[labels[i]]))
         for i in range(labels.size)
     ]
-    kinds = np.unique(labels)
-    middles = [
-        text(k, x=x[labels == k].mean(), y=y[labels == k].mean() + 5, text_anchor="middle")
-        for k in (kinds if kinds.size <= _NUMBERED else ())
+    groups = [np.array([i]) for i in range(labels.size)] if plane.each else [labels == k for k in np.unique(labels)]
+    numbers = [
+        text(labels[some][0], x=x[some].mean(), y=y[some].mean() + 5, text_anchor="middle")
+        for some in (groups if len(groups) <= NUMBERED else ())
     ]
     parts = [*frame.axes(plane.axes, ticks), *under, element("g", "".join(points), class_="points")]
-    parts.append(element("g", "".join(middles) or " ", class_="numbers"))
+    each = {"data_each": "yes"} if plane.each else {}
+    parts.append(element("g", "".join(numbers) or " ", class_="numbers", **each))
     return svg(frame.width, frame.height, title, parts, class_="map")
 
 

@@ -97,7 +97,7 @@ def numbers_to_try(found: int, most: int) -> list[int]:
     numbers = list(range(1, min(far, _EVERY) + 1))
     while numbers[-1] * _STEP < found / _BEYOND:
         numbers.append(round(numbers[-1] * _STEP))
-    return [K for K in sorted({*numbers, far}) if K != found and K < most]
+    return [K for K in sorted({*numbers, far}) if found != K < most]
 
 
 def _clusters(model: DPMeans, X: Any, sample: Sample, K: int) -> Stop | None:

@@ -53,7 +53,9 @@ def _lines(stops: Stops) -> list[Line]:
         if i:
             shared, above = stops.shared(i - 1, i), lines[-1]
             middle = above.left + above.width / 2
-            order = np.lexsort((middle @ shared / np.maximum(shared.sum(axis=0), 1e-300), middle[shared.argmax(axis=0)]))
+            order = np.lexsort(
+                (middle @ shared / np.maximum(shared.sum(axis=0), 1e-300), middle[shared.argmax(axis=0)])
+            )
         else:
             order = np.arange(stop.n_clusters)
         width = unit * stop.sizes

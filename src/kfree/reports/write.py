@@ -8,7 +8,8 @@ from typing import Any
 
 from kfree.displays.palette import colours
 from kfree.reports.asked import check_asked
-from kfree.reports.contents import Explorer, Page, page_of
+from kfree.reports.contents import Explorer, page_of
+from kfree.reports.scatter import NUMBERED
 from kfree.reports.svg import SHADES, Markup
 
 #: How far colours are lifted to white on dark ground.
@@ -19,7 +20,7 @@ def report(model: Any, X: Any, path: Any, texts: Any = None, images: Any = None)
     """Write what a model found to one HTML file, which can be sent to somebody.
 
     The page says in words what was asked and found, and shows a map of rows, the sizes, a card for each cluster, topic
-    or feature, and figures of the data and the fit. For :class:`DPMeans` and :class:`HDPTopics` a slider shows fewer and
+    or feature, and figures of the data and the fit. For :class:`DPMeans` and :class:`HDPTopics` a slider shows fewer or
     more of them. The file needs no other one and asks for nothing from anywhere; of the data it holds only the few rows
     that it shows. Needs jinja2: ``pip install "kfree[report]"``.
 
@@ -55,7 +56,9 @@ def report(model: Any, X: Any, path: Any, texts: Any = None, images: Any = None)
     target = _check_path(path)
     page = page_of(check_asked(model, X, texts, images))
     shades = [(colour, _lifted(colour)) for colour in colours(SHADES)]
-    html = environment.get_template("page.html").render(page=page, shades=shades, data=_data(page.explorer))
+    html = environment.get_template("page.html").render(
+        page=page, shades=shades, numbered=NUMBERED, data=_data(page.explorer)
+    )
     _write(target, html)
     return target
 
@@ -93,10 +96,14 @@ def _lifted(colour: str) -> str:
 
 def _data(explorer: Explorer | None) -> Markup:
     """What the slider needs, as JSON that can stand in a page: nothing in it ends the element it stands in."""
-    stops = [] if explorer is None else [
-        {"said": said, "sizes": sizes, "at": stop.labels[explorer.points].tolist()}
-        for said, sizes, stop in zip(explorer.said, explorer.sizes, explorer.stops.stops)
-    ]
+    stops = (
+        []
+        if explorer is None
+        else [
+            {"said": said, "sizes": sizes, "at": stop.labels[explorer.points].tolist()}
+            for said, sizes, stop in zip(explorer.said, explorer.sizes, explorer.stops.stops)
+        ]
+    )
     text = json.dumps(stops, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 

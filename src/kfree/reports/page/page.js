@@ -30,14 +30,16 @@
       return item;
     };
 
+    // at the middle of each cluster, or on every point where points are things of their own
     const numbersOf = (at) => {
       const sums = new Map();
       points.forEach((point, i) => {
-        const sum = sums.get(at[i]) || [0, 0, 0];
-        sums.set(at[i], [sum[0] + 1, sum[1] + +point.getAttribute("cx"), sum[2] + +point.getAttribute("cy")]);
+        const key = numbers.dataset.each ? i : at[i];
+        const [, n, x, y] = sums.get(key) || [0, 0, 0, 0];
+        sums.set(key, [at[i], n + 1, x + +point.getAttribute("cx"), y + +point.getAttribute("cy")]);
       });
-      if (sums.size > 40) return [];
-      return [...sums].map(([k, [n, x, y]]) => {
+      if (sums.size > {{ numbered }}) return [];
+      return [...sums.values()].map(([k, n, x, y]) => {
         const word = document.createElementNS("http://www.w3.org/2000/svg", "text");
         word.setAttribute("x", x / n);
         word.setAttribute("y", y / n + 5);
