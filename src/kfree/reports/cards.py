@@ -7,12 +7,12 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.reports.asked import Asked
-from kfree.reports.pictures import EXAMPLES
+from kfree.reports.pictures import BORDER, EXAMPLES
 from kfree.reports.svg import shade
-from kfree.reports.wording import NAME, clean, count, number, percent
+from kfree.reports.wording import NAME, NOTHING, clean, count, number, percent
 
-#: Columns that are told of a cluster; of these, those that its rows are shown with; its rows, and rows at its border.
-_COLUMNS, _FIRST, _ROWS, _BORDER = 6, 4, 4, 2
+#: Columns that are told of a cluster; of these, those that its rows are shown with; its rows.
+_COLUMNS, _FIRST, _ROWS = 6, 4, 4
 #: Words and documents of a topic, and characters of a text.
 _WORDS, _DOCUMENTS, _TEXT = 12, 3, 180
 #: A number is rounding beside one that is larger by so much.
@@ -62,14 +62,17 @@ def cluster_cards(asked: Asked, profile: Any, thing: str) -> tuple[Card, ...]:
 
 
 def _cluster_card(asked: Asked, profile: Any, k: int, thing: str) -> Card:
-    told = profile.differences(k, _COLUMNS)
-    longest = max((abs(c) for *_, c in told), default=1.0) or 1.0
+    size, parts = float(profile.size[k]), np.abs(profile.contribution[k])
+    told = [int(j) for j in np.argsort(-parts, kind="stable")[:_COLUMNS] if parts[j] > 0]
     marks = tuple(
-        Mark(clean(name, 40), _percent(c / longest), _pair(here, everywhere)) for name, here, everywhere, c in told
+        Mark(
+            clean(profile.columns[j], 40),
+            _percent(profile.contribution[k, j] / parts.max()),
+            _pair(float(profile.centre[k, j]), float(profile.overall[j])),
+        )
+        for j in told
     )
-    places = {name: j for j, name in enumerate(profile.columns)}
-    columns = [places[name] for name, *_ in told[:_FIRST]]
-    size = float(profile.size[k])
+    columns = told[:_FIRST] or list(range(min(_FIRST, len(profile.columns))))
     return Card(
         k,
         "" if asked.of_pixels else clean(profile.names[k], NAME),
@@ -80,12 +83,12 @@ def _cluster_card(asked: Asked, profile: Any, k: int, thing: str) -> Card:
         ("here", "all rows"),
         () if asked.of_pixels else marks,
         tuple(clean(profile.columns[j], 24) for j in columns),
-        examples(asked, profile.typical[k], columns, _ROWS),
+        examples(asked, profile.typical[k], columns, EXAMPLES if asked.pictures else _ROWS),
         tuple(
             example._replace(
                 beside=f"{thing} {rival}" if asked.of_pixels else clean(f"{rival} · {profile.names[rival]}", NAME)
             )
-            for example, rival in zip(examples(asked, profile.border[k], columns, _BORDER), profile.rival[k].tolist())
+            for example, rival in zip(examples(asked, profile.border[k], columns, BORDER), profile.rival[k].tolist())
         ),
     )
 
@@ -98,15 +101,14 @@ def _pair(here: float, everywhere: float) -> tuple[str, str]:
 
 def examples(asked: Asked, rows: Iterable[Any], columns: list[int], most: int) -> tuple[Example, ...]:
     """Rows by their places, -1 left out, with their texts, their pictures or their entries."""
-    if asked.pictures is not None:
-        most = EXAMPLES
     kept = [int(row) for row in rows if row >= 0][:most]
-    if asked.texts is not None:
-        return tuple(Example(asked.name(row), text=clean(asked.texts[row], _TEXT)) for row in kept)
+    words = [asked.name(row) if asked.texts is None else clean(asked.texts[row], _TEXT) or NOTHING for row in kept]
     if asked.pictures is not None:
-        return tuple(Example(asked.name(row), picture=asked.pictures.of_row(row)) for row in kept)
+        return tuple(Example(text, picture=asked.pictures.of_row(row)) for text, row in zip(words, kept))
+    if asked.texts is not None:
+        return tuple(Example(asked.name(row), text=text) for text, row in zip(words, kept))
     entries = asked.dense(np.array(kept, dtype=np.intp)) if kept else np.empty((0, 0))
-    return tuple(Example(asked.name(row), tuple(number(entries[i, j]) for j in columns)) for i, row in enumerate(kept))
+    return tuple(Example(text, tuple(number(entries[i, j]) for j in columns)) for i, text in enumerate(words))
 
 
 def topic_cards(asked: Asked) -> tuple[Card, ...]:
@@ -162,7 +164,7 @@ def feature_cards(asked: Asked, Z: Array) -> tuple[Card, ...]:
                 ("adds",),
                 () if asked.of_pixels else _parts(asked, part, columns),
                 tuple(clean(asked.columns[j], 24) for j in columns[:_FIRST]),
-                examples(asked, _plainest(Z, having), columns[:_FIRST], _ROWS),
+                examples(asked, _plainest(Z, having), columns[:_FIRST], EXAMPLES if asked.pictures else _ROWS),
             )
         )
     return tuple(cards)

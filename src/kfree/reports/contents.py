@@ -35,6 +35,8 @@ from kfree.reports.wording import NAME, clean, count, number, percent
 
 #: Rows of a sample that other numbers of clusters are found in, and of these the points of the map.
 _ROWS, _POINTS = 1500, 450
+#: Characters of what is said first.
+_LEAD = 3000
 #: Most groups of HDPMeans that are told, and features whose company is drawn.
 _GROUPS, _TOGETHER = 40, 40
 #: Values beyond this, or below one over it, have no squares; rows below which sparse ones are made dense.
@@ -124,7 +126,7 @@ def _clusters(asked: Asked) -> Page:
         evidence += density_chart(asked)
     return Page(
         f"{count(K, thing)} in {count(asked.n, 'row')}",
-        model.explain(),
+        clean(model.explain(), _LEAD),
         f"How many {thing}s" if len(stops.stops) > 1 or evidence else "Map",
         _explore(asked, stops, sample, thing) if sample.rows.size else None,
         tuple(evidence),
@@ -206,7 +208,7 @@ def _topics(asked: Asked) -> Page:
     names = [clean(name, 60) for name in model.topic_names_]
     return Page(
         f"{count(G, 'topic')} in {count(asked.n, 'document')}",
-        model.explain(),
+        clean(model.explain(), _LEAD),
         "How many topics",
         _explore_topics(model, names) if G > 1 else None,
         (),
@@ -255,7 +257,7 @@ def _features(asked: Asked) -> Page:
         evidence.append(together("Which features come together", shares, [f"feature {k}" for k in range(K)]))
     return Page(
         f"{count(K, 'feature')} in {count(asked.n, 'row')}",
-        model.explain(),
+        clean(model.explain(), _LEAD),
         "How many features" if len(evidence) > 1 or K > _TOGETHER else "Features together",
         None,
         tuple(evidence),

@@ -8,8 +8,10 @@ import scipy.sparse as sp
 from kfree.families import Array
 from kfree.reports.png import data_address, shaded, shrunk
 
-#: Bytes that all pictures of a page may have together, about; sides that are tried; pictures of a card.
-_BYTES, _SIDES, EXAMPLES = 240_000, (64, 48, 40, 32, 24, 16, 12), 5
+#: Bytes that all pictures of a page may have together, about, and sides that are tried.
+_BYTES, _SIDES = 220_000, (64, 48, 40, 32, 24, 16, 12, 8)
+#: Rows that a card shows as pictures, and rows at its border.
+EXAMPLES, BORDER = 5, 2
 #: Values that are looked at to choose the shades.
 _LOOKED = 1_000_000
 #: A picture that subtracts less than this share of what it adds counts as one that only adds.
@@ -80,6 +82,6 @@ def _side(shape: tuple[int, ...], shown: int) -> int:
     long, channels = max(shape[:2]), 3 if len(shape) == 3 else 1
     area = channels * (min(shape[:2]) / long)
     for side in _SIDES:
-        if shown * (EXAMPLES + 1) * (120 + 1.34 * area * min(side, long) ** 2) <= _BYTES:
+        if shown * (1 + EXAMPLES + BORDER) * (120 + 1.34 * area * min(side, long) ** 2) <= _BYTES:
             return side
     return _SIDES[-1]

@@ -1,6 +1,7 @@
 """Where the slider stops: the same things in 1, 2, 3, ... clusters, with colours that stay from stop to stop."""
 
 import warnings
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,13 +43,13 @@ class Stops(NamedTuple):
 
     def shared(self, one: int, two: int) -> Array:
         """Weights (K, L) of what is in a cluster of one stop and a cluster of another."""
-        return crossed(self.stops[one].labels, self.stops[two].labels, self.weight)
+        return crossed(self.stops[one], self.stops[two], self.weight)
 
 
-def crossed(one: Array, two: Array, weight: Array) -> Array:
-    """Weights of what has a label of one and a label of the other."""
-    table = np.zeros((int(one.max()) + 1, int(two.max()) + 1))
-    np.add.at(table, (one, two), weight)
+def crossed(one: Stop, two: Stop, weight: Array) -> Array:
+    """Weights (K, L) of what is in a cluster of one and a cluster of the other."""
+    table = np.zeros((one.n_clusters, two.n_clusters))
+    np.add.at(table, (one.labels, two.labels), weight)
     return table
 
 
@@ -59,7 +60,7 @@ def with_colours(stops: list[Stop], chosen: int, weight: Array, noun: str) -> St
     for here, before in [(i, i - 1) for i in range(chosen + 1, len(stops))] + [
         (i, i + 1) for i in range(chosen - 1, -1, -1)
     ]:
-        shared = crossed(found[before].labels, found[here].labels, weight)
+        shared = crossed(found[before], found[here], weight)
         found[here] = found[here]._replace(shade=_inherited(shared, found[before].shade))
     return Stops(tuple(found[i] for i in range(len(stops))), chosen, weight, noun)
 
@@ -113,7 +114,7 @@ def _clusters(model: DPMeans, X: Any, sample: Sample, K: int) -> Stop | None:
         warnings.simplefilter("ignore")
         try:
             other.fit(X, sample_weight=None if sample.whole else sample.weight)
-        except ValueError:  # fewer different rows, or a prior that draws them together
+        except ValueError:  # fewer different rows, a prior that draws them together, or numbers that have no squares
             return None
         if hasattr(model, "feature_names_in_"):  # the sample is an array, which has none
             other.feature_names_in_ = model.feature_names_in_
@@ -131,9 +132,10 @@ def choice_of(model: DPMeans, X: Any, sample: Sample) -> Any:
         smoothing=model.smoothing,
         smoothing_mean=model.smoothing_mean,
     )
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), suppress(ValueError):  # too large or too small for squares
         warnings.simplefilter("ignore")
         return look.fit(X, sample_weight=None if sample.whole else sample.weight).choice_
+    return None
 
 
 def stops_of_topics(groups: list[Array], sizes: Array, names: list[str], prices: list[str]) -> Stops:
