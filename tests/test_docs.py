@@ -3,6 +3,7 @@
 import doctest
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,14 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)?(?:#([^)\s]+))?\)")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    """No pictures are left open: matplotlib warns of many."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def page_id(page):
@@ -77,6 +86,8 @@ def test_links_between_pages_lead_somewhere(page):
     ],
 )
 def test_examples_of_docstrings_are_true(name):
+    if name.endswith("Display"):
+        pytest.importorskip("matplotlib").use("Agg")
     thing = getattr(kfree, name)
     module = importlib.import_module(thing.__module__)
     tests = [test for test in doctest.DocTestFinder().find(thing, name, globs=vars(module).copy()) if test.examples]

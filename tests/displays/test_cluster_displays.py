@@ -104,6 +104,8 @@ def test_a_tree_of_any_labels_with_weights_and_rows_without_a_cluster():
         ClusterTreeDisplay.from_predictions([coarse])
     with pytest.raises(ValueError, match="two or more arrays of whole numbers"):
         ClusterTreeDisplay.from_predictions([coarse, fine[:3]])
+    with pytest.raises(ValueError, match=r"labels\[1\] has no row in a cluster"):
+        ClusterTreeDisplay.from_predictions([coarse, np.full(6, -1)])
 
 
 def test_a_tree_of_twenty_levels_is_readable():
@@ -239,6 +241,15 @@ def test_a_heat_map_shows_standard_deviations_and_writes_the_users_units(cluster
     ]
     first = clusters.cluster_centers_[0, display.columns_[0]]
     assert float(display.texts_[0].get_text()) == pytest.approx(first, rel=0.01)
+
+
+def test_steps_of_a_heat_map_are_those_of_rows_in_the_units_of_the_centres():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.repeat([[10, 90, 20], [90, 10, 20]], 30, axis=0)).astype(float)
+    model = DPMeans(n_clusters=2, divergence="kl").fit(X)
+    display = CentersDisplay.from_estimator(model, X, columns=["a", "b", "c"])
+    assert_allclose(display.scale, (X / X.sum(axis=1, keepdims=True)).std(axis=0))
+    assert {label.get_text() for label in display.ax_.get_xticklabels()} == {"a", "b", "c"}
 
 
 def test_columns_that_differ_most_are_shown_similar_ones_side_by_side():

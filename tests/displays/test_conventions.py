@@ -93,9 +93,8 @@ def test_a_display_can_be_drawn_again_and_saved(name, request, tmp_path):
     else:
         display.plot()
     assert display.figure_ is not first
-    for ending in ("png", "svg"):
-        first.savefig(tmp_path / f"picture.{ending}", dpi=40)
-        assert (tmp_path / f"picture.{ending}").stat().st_size > 1000
+    first.savefig(tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("name", ["topics", "bars"])
@@ -165,6 +164,8 @@ def test_wrong_words_and_shapes_say_what_to_do(clusters, customers, features, pa
         CentersDisplay.from_estimator(clusters, kind="images", image_shape=(5, 5))
     with pytest.raises(ValueError, match="2 names were given for 4 clusters"):
         ClusterMapDisplay.from_estimator(clusters, customers, names=["a", "b"])
+    with pytest.raises(ValueError, match="2 names of columns were given for 6 columns"):
+        CentersDisplay.from_estimator(clusters, columns=["a", "b"])
     with pytest.raises(ValueError, match="needs X"):
         FeaturesDisplay.from_estimator(features, kind="examples", image_shape=(6, 8))
     with pytest.raises(ValueError, match="takes two axes, got 1"):

@@ -7,11 +7,15 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 
 from kfree import HDPTopics
+from kfree.inference.loop import Budget
+from kfree.inference.topics import fold_in
+from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.models.topic_words import name_topics
+from kfree.rows import Documents
 from support.small_corpora import planted, structureless
 
 THEMES = {
@@ -85,6 +89,39 @@ def test_main_topics_are_those_documents_were_written_from(X, model):
 
 def test_documents_without_words_have_no_main_topic(corpus, plain):
     assert_array_equal(plain.predict(sp.vstack([corpus[:1], 0 * corpus[:1]])), [plain.doc_labels_[0], -1])
+
+
+class FewLooks(Budget):
+    """Time that is up after some looks at the clock."""
+
+    def __init__(self, looks):
+        super().__init__()
+        self.left = looks
+
+    @property
+    def spent(self):
+        self.left -= 1
+        return self.left < 0
+
+
+def test_shares_for_which_there_is_no_time_are_those_of_hard_labels(corpus, plain, monkeypatch):
+    monkeypatch.setattr(fold_in, "TOPICS", TOPICS._replace(fold_in_work=0.0))  # a look at the clock for each document
+    documents, counts = Documents(corpus, np.empty(0)), plain._tables().hard_counts()
+    shares, complete = plain._topics.shares_in_time(documents, counts, FewLooks(100))
+    assert not complete
+    assert_array_equal(shares[:100], plain.doc_topic_[:100])
+    assert_allclose(shares[100:], (plain.doc_topic_counts_.toarray()[100:] + 0.25) / (120 + 1))
+    shares, complete = plain._topics.shares_in_time(documents, counts, FewLooks(240))
+    assert complete
+    assert_array_equal(shares, plain.doc_topic_)
+
+
+def test_fits_that_are_cut_short_have_documents(corpus):
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = HDPTopics(n_topics=3, max_time=0.0).fit(corpus)
+    assert_allclose(model.doc_topic_.sum(axis=1), 1.0)
+    assert_array_equal(model.doc_labels_, model.doc_topic_.argmax(axis=1))
+    assert not model.converged_
 
 
 def test_documents_per_topic_are_weighted(corpus):
@@ -176,8 +213,10 @@ def test_representative_documents_are_long_enough_to_be_known_and_differ(X, mode
     sea = next(k for k, name in enumerate(model.topic_names_) if theme_of(name.split(", ")) == "sea")
     texts = ["ship", "ship sail wave " * 20, "wave sail ship " * 20, "oven flour salt " * 5 + "ship crew " * 10, ""]
     counts = CountVectorizer(vocabulary=model.vocabulary_).transform(texts)
-    assert_array_equal(model.representative_documents(counts, n=3)[sea], [1, 3, 0])
+    assert_array_equal(model.representative_documents(counts, n=4)[sea], [1, 3, 0, -1])
     assert model.representative_documents(counts, texts, n=2)[sea] == [texts[1], texts[3]]
+    other = model.representative_documents(counts[:2], n=2)  # topics that are the main ones of no document
+    assert all(sorted(row) == [0, 1] for row in other)
     assert_array_equal(model.representative_documents(counts[4:], n=2), np.full((3, 2), -1))
     assert model.representative_documents(counts[4:], texts[4:]) == [[], [], []]
     titles = pd.Series([f"story {j}" for j in range(120)], index=range(1000, 1120))
@@ -190,7 +229,7 @@ def test_representative_documents_are_long_enough_to_be_known_and_differ(X, mode
 
 def test_explanations_say_how_many_at_what_price_and_what_is_next(model, X):
     said = model.explain()
-    assert said.startswith(f"3 topics: each saves more than its price of lam_global = {model.lam_global_:.4g} nats")
+    assert said.startswith(f"3 topics: each pays for itself at a price of lam_global = {model.lam_global_:.4g} nats")
     assert "5 times the root of the number of tokens" in said
     one, two = (model.topic_names_[int(k)] for k in model.topic_tree()[0, :2])
     assert f'Next to be merged are "{one}" and "{two}", which pays from a price of' in said
@@ -217,7 +256,7 @@ def test_explanations_of_many_topics_name_the_largest_and_the_smallest(corpus):
 
 def test_one_topic_is_explained():
     with pytest.warns(UserWarning, match="No structure"):
-        model = HDPTopics().fit(structureless(D=100, V=200))
+        model = HDPTopics().fit(structureless())
     assert "differ no more than by chance" in model.explain()
     assert "merged" not in model.explain()
 

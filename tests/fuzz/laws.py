@@ -124,9 +124,13 @@ def labels(case: Case, model: Any) -> list[Fault]:
     wrong = []
     if hasattr(model, "predict"):
         found = model.predict(case.X, **extra)
-        # of samples, labels_ is the partition that stands for all; predict asks them about rows as if these were new
-        given = model.doc_labels_ if hasattr(model, "doc_labels_") else model.labels_
-        if not hasattr(model, "samples_") and not np.array_equal(found, given):
+        # of samples, labels_ is the partition that stands for all; predict asks them about rows as if these were new.
+        # Documents that there was no time for have their hard labels.
+        documents = hasattr(model, "doc_labels_")
+        given, same = (
+            (model.doc_labels_, model.converged_) if documents else (model.labels_, not hasattr(model, "samples_"))
+        )
+        if same and not np.array_equal(found, given):
             wrong.append(Fault("labels_ differ from predict", f"{int((found != given).sum())} rows"))
         K = model.n_clusters_ if hasattr(model, "n_clusters_") else model.n_components_
         if given.shape != (len(case.values),) or given.min() < 0 or given.max() >= K:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import pdist
+from sklearn.preprocessing import StandardScaler
 
 from kfree.displays.drawing import (
     cut,
@@ -21,9 +22,19 @@ from kfree.displays.drawing import (
     width_of,
 )
 from kfree.displays.palette import colours
-from kfree.displays.pictures import as_colours, as_pictures, colour_limits, draw_tiles
+from kfree.displays.pictures import as_colours, as_pictures, colour_limits, draw_tiles, tiles_size
 from kfree.displays.placing import label_columns, label_ends, label_rows
-from kfree.displays.reading import centres_of, check_names, columns_of, in_words, names_of, numbered, percent, sizes_of
+from kfree.displays.reading import (
+    centres_of,
+    check_names,
+    columns_of,
+    in_their_units,
+    in_words,
+    names_of,
+    numbered,
+    percent,
+    sizes_of,
+)
 from kfree.families import Array
 from kfree.models.checks import check_choice, check_number
 
@@ -90,7 +101,16 @@ class CentersDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, X=None, *, kind="heatmap", image_shape=None, names=None, max_columns=_MOST, ax=None
+        cls,
+        estimator,
+        X=None,
+        *,
+        kind="heatmap",
+        image_shape=None,
+        names=None,
+        columns=None,
+        max_columns=_MOST,
+        ax=None,
     ):
         """Draw the centres of a fitted clusterer or the means of a mixture.
 
@@ -103,6 +123,8 @@ class CentersDisplay:
             As in :meth:`plot`.
         names : sequence of str, default=None
             Names of the clusters; by default those of the profile, if X is given.
+        columns : sequence of str, default=None
+            Names of the columns; by default those of the fit.
 
         Returns
         -------
@@ -112,9 +134,9 @@ class CentersDisplay:
         display = cls(
             centres=centres,
             sizes=sizes_of(estimator),
-            scale=None if X is None else _spread(X),
+            scale=None if X is None else _spread(in_their_units(estimator, X)),
             names=names_of(estimator, X, names, len(centres)),
-            columns=columns_of(estimator, centres.shape[1]),
+            columns=columns_of(estimator, centres.shape[1], columns),
         )
         return display.plot(ax, kind=kind, image_shape=image_shape, max_columns=max_columns)
 
@@ -142,8 +164,8 @@ class CentersDisplay:
         if kind == "images" and image_shape is None:
             raise ValueError("kind='images' needs image_shape: (height, width), or (height, width, 3) for colours.")
         K = len(self.centres)
-        size = {"heatmap": (6.4, max(2.4, 1.6 + 0.36 * K))}.get(kind)
-        self.ax_ = make_axes(ax, size)
+        sizes = {"heatmap": (6.4, max(2.4, 1.6 + 0.36 * K)), "images": tiles_size(K, image_shape)}
+        self.ax_ = make_axes(ax, sizes.get(kind))
         self.figure_ = self.ax_.figure
         if kind == "images":
             self._draw_images(image_shape)
@@ -231,7 +253,4 @@ class CentersDisplay:
 
 def _spread(X: Any) -> Array:
     """Standard deviations of the columns."""
-    from sklearn.preprocessing import StandardScaler
-
-    X = X.to_numpy() if hasattr(X, "to_numpy") else X
-    return np.sqrt(StandardScaler(with_mean=False).fit(np.asarray(X) if not hasattr(X, "tocsr") else X).var_)
+    return np.sqrt(StandardScaler(with_mean=False).fit(X).var_)

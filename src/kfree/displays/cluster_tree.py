@@ -373,3 +373,6 @@ def _check_labels(labels: Any) -> None:
             f"labels must be two or more arrays of whole numbers, one number for each row, got {len(labels)} of shapes "
             f"{sorted(shapes)}."
         )
+    empty = [i for i, some in enumerate(labels) if np.max(some, initial=-1) < 0]
+    if empty:
+        raise ValueError(f"labels[{empty[0]}] has no row in a cluster: all are below 0. Leave that level out.")

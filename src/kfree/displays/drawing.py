@@ -1,5 +1,6 @@
 """What all displays draw with: axes, titles that fit, colours for a light or a dark ground."""
 
+import re
 import textwrap
 from typing import Any, NamedTuple
 
@@ -95,15 +96,21 @@ def font_points(size: str | float) -> float:
     return FontProperties(size=size).get_size_in_points()
 
 
+def as_written(text: str) -> str:
+    """Words of a user in one line, with dollar signs that are not taken for formulas."""
+    return re.sub(r"(?<!\\)\$", r"\\$", re.sub(r"[\t\n\r\v\f]+", " ", text))
+
+
 def fold(text: str, inches: float, size: str | float = "medium") -> str:
     """Text in lines that are not wider than so much."""
     letters = int(72 * inches / (_LETTER * font_points(size)))
-    return "\n".join(textwrap.wrap(text, max(6, letters))) if text else text
+    return "\n".join(textwrap.wrap(as_written(text), max(6, letters)))
 
 
 def cut(text: str, letters: int) -> str:
     """Text of at most so many letters; an ellipsis stands for the rest."""
-    return text if len(text) <= letters else text[: max(1, letters - 1)].rstrip() + "…"
+    short = text if len(text) <= letters else text[: max(1, letters - 1)].rstrip("\\ ") + "…"
+    return as_written(short)
 
 
 def short_number(value: float) -> str:

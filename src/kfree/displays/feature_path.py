@@ -124,5 +124,5 @@ class FeaturePathDisplay:
                 self.windows_ += ax.plot(ends, [K, K], color=colour, lw=5, solid_capstyle="butt")
         ax.set(xscale="log", xlabel="price of a feature (lam)", ylabel="best number of features")
         lo, hi = path.window[self.n_components]
-        where = f"best for prices from {short_number(lo)} to {short_number(hi)}" if np.isfinite(hi) else "no best price"
-        set_title(ax, f"{in_words(self.n_components, 'features')}: {where}")
+        where = f"for prices {short_number(lo)} to {short_number(hi)}" if np.isfinite(hi) else "for no price"
+        set_title(ax, f"{in_words(self.n_components, 'features')} {where}")

@@ -8,15 +8,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.displays.drawing import cut, diverging, ink_on, make_axes, make_panels, sequential, set_head, set_title, tidy
 from kfree.displays.palette import colours
-from kfree.displays.pictures import as_colours, as_pictures, colour_limits, draw_tiles
+from kfree.displays.pictures import as_colours, as_pictures, colour_limits, draw_tiles, tiles_size
 from kfree.displays.placing import label_columns, label_rows
 from kfree.displays.reading import check_names, columns_of, in_words, percent, take_rows
 from kfree.families import Array
 from kfree.models.checks import check_choice, check_number
 
 KINDS = ("components", "examples", "together")
-#: Letters of the name of a column, and inches of a panel of bars.
-_COLUMN, _PANEL = 18, 2.2
+#: Letters of the name of a column and of a caption, and inches of a panel of bars.
+_COLUMN, _CAPTION, _PANEL = 18, 28, 2.2
 
 
 class FeaturesDisplay:
@@ -80,6 +80,7 @@ class FeaturesDisplay:
         image_shape=None,
         inverse=None,
         names=None,
+        columns=None,
         n_columns=8,
         noun="rows",
         ax=None,
@@ -97,6 +98,8 @@ class FeaturesDisplay:
             From rows of the fit to rows that can be seen: ``pca.inverse_transform``, say.
         names : sequence of str, default=None
             Names of the features; their numbers by default.
+        columns : sequence of str, default=None
+            Names of the columns; by default those of the fit.
         noun : str, default="rows"
             What the rows are, for the titles.
 
@@ -116,7 +119,7 @@ class FeaturesDisplay:
             components=components,
             Z=estimator.Z_,
             names=names,
-            columns=columns_of(estimator, p) if inverse is None else None,
+            columns=columns_of(estimator, components.shape[1], columns),
             noun=noun,
         )
         return display.plot(ax, X=X, kind=kind, image_shape=image_shape, n_columns=n_columns)
@@ -152,7 +155,8 @@ class FeaturesDisplay:
         if kind == "components" and image_shape is None:
             self._draw_bars(ax, n_columns)
             return self
-        self.ax_ = make_axes(ax)
+        count = len(self.components) * (1 + (kind == "examples"))
+        self.ax_ = make_axes(ax, None if kind == "together" else tiles_size(count, image_shape))
         self.figure_ = self.ax_.figure
         if kind == "components":
             self._draw_components(image_shape)
@@ -194,7 +198,7 @@ class FeaturesDisplay:
             one.tick_params(axis="y", length=0, pad=2)
             one.tick_params(axis="x", labelsize=7)
             one.locator_params(axis="x", nbins=3)
-            one.set_title(caption, fontsize=8, loc="left")
+            one.set_title(cut(caption, _CAPTION), fontsize=8, loc="left")
             tidy(one, "x")
         self.title_ = set_head(panels, f"{self._title()}: what each adds")
 
@@ -230,7 +234,7 @@ class FeaturesDisplay:
         bar.ax.set_yticklabels(["0 %", "50 %", "100 %"])
         bar.outline.set_visible(False)
         label_columns(ax, self.names)
-        ax.set(xlabel="also have this feature", ylabel=f"of the {self.noun} that have this one")
+        ax.set(xlabel="also have this feature", ylabel=cut(f"of the {self.noun} that have this one", 60))
         set_title(ax, f"{self._title()}: which occur together")
 
     def _share(self, both: Array) -> Array:

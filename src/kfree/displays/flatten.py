@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
-from kfree.displays.reading import percent
+from kfree.displays.reading import axis_name, percent
 from kfree.families import Array
 
 
@@ -28,9 +28,9 @@ def flatten(X: Any, columns: list[str], scale: str = "plain") -> Plane:
     """Rows on a plane."""
     if X.shape[1] == 1:
         drawn = np.random.default_rng(0).uniform(size=X.shape[0])  # so that rows do not hide each other
-        return Plane(np.stack([_dense(X).ravel(), drawn], axis=1), (columns[0], ""))
+        return Plane(np.stack([_dense(X).ravel(), drawn], axis=1), (axis_name(columns[0]), ""))
     if X.shape[1] == 2:
-        return Plane(_dense(X), (columns[0], columns[1]))
+        return Plane(_dense(X), (axis_name(columns[0]), axis_name(columns[1])))
     X = SCALES[scale](X)
     count = min(2, X.shape[0])
     with np.errstate(invalid="ignore"):  # rows that are all the same have no variance to share

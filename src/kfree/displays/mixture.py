@@ -3,13 +3,14 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.displays.drawing import make_axes, point_size, sequential, set_title, tidy
 from kfree.displays.palette import GREY, colours
 from kfree.displays.placing import place_names
-from kfree.displays.reading import columns_of, in_words, percent, take_rows
+from kfree.displays.reading import axis_name, columns_of, in_words, percent, take_rows
 from kfree.families import Array
 from kfree.models.checks import check_number
 
@@ -17,6 +18,8 @@ from kfree.models.checks import check_number
 _GRID, _INSIDE = 120, (0.95, 0.8, 0.6, 0.4, 0.2, 0.05)
 #: Standard deviations from the middle of an ellipse to its edge; it then holds 86 % of its component.
 _RADIUS = 2.0
+#: Variance that is added to components without any in some direction, as a share of what they have in all.
+_FLAT = 1e-9
 #: Rows drawn at most.
 _MOST = 3000
 #: Components of less weight have no name.
@@ -61,7 +64,7 @@ class MixtureDisplay:
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     contours_ : QuadContourSet
-        Each encloses a share of the weight: 95 %, 80 %, 60 %, 40 %, 20 %, 5 %.
+        Of the density by its largest value. Each encloses a share of the weight: 95 %, 80 %, 60 %, 40 %, 20 %, 5 %.
     ellipses_ : list of Ellipse
         Two standard deviations around each mean, which hold 86 % of a component.
     points_ : PathCollection
@@ -173,9 +176,10 @@ class MixtureDisplay:
         margin = 0.08 * np.maximum(high - low, 1e-12)
         axes = [np.linspace(a, b, _GRID) for a, b in zip(low - margin, high + margin)]
         points = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-        density = self.density(points)
+        density = self._log_density(points)
+        density = np.exp(density - density.max())  # the units of the columns may be anything
         falling = np.sort(density)[::-1]
-        inside = np.cumsum(falling) / max(falling.sum(), 1e-300)
+        inside = np.cumsum(falling) / falling.sum()
         levels = np.unique(falling[np.searchsorted(inside, _INSIDE).clip(max=len(falling) - 1)])
         ax.set(xlim=axes[0][[0, -1]], ylim=axes[1][[0, -1]])
         density = density.reshape(_GRID, _GRID)
@@ -194,12 +198,16 @@ class MixtureDisplay:
         -------
         array (m,)
         """
-        value = np.zeros(len(points))
+        return np.exp(self._log_density(np.asarray(points, dtype=np.float64)))
+
+    def _log_density(self, points: Array) -> Array:
+        floor = max(np.trace(self.covariances, axis1=1, axis2=2).max(), np.finfo(float).tiny / _FLAT**2)
+        logs = []
         for weight, mean, covariance in zip(self.weights, self.means, self.covariances):
-            root = np.linalg.cholesky(covariance)
+            root = np.linalg.cholesky(covariance + _FLAT * (np.trace(covariance) + floor) * np.eye(2))
             far = np.linalg.solve(root, (points - mean).T)
-            value += weight * np.exp(-0.5 * (far**2).sum(axis=0)) / (2 * np.pi * np.diag(root).prod())
-        return value
+            logs.append(np.log(weight) - 0.5 * (far**2).sum(axis=0) - np.log(np.diag(root)).sum())
+        return logsumexp(logs, axis=0) - np.log(2 * np.pi)
 
     def _ellipse(self, k: int, shade: str) -> Any:
         from matplotlib.patches import Ellipse
@@ -224,7 +232,7 @@ def _look(X: Array, columns: Any, names: list[str]) -> Seen:
         chosen = [_position(column, names) for column in columns]
         if len(chosen) != 2 or chosen[0] == chosen[1]:
             raise ValueError(f"columns must be two different columns, got {columns!r}.")
-        return Seen(np.eye(p)[:, chosen], np.zeros(p), (names[chosen[0]], names[chosen[1]]))
+        return Seen(np.eye(p)[:, chosen], np.zeros(p), (axis_name(names[chosen[0]]), axis_name(names[chosen[1]])))
     mean, spread = X.mean(axis=0), X.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
     pca = PCA(2, random_state=0).fit((X - mean) / spread)

@@ -1,6 +1,6 @@
 """Rows as pictures, side by side."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,8 @@ _DOTS = 400
 _BRIGHT = 99.5
 #: From a picture to the next, as a share of its width.
 _STEP = 1.06
+#: Inches of a figure of pictures.
+_WIDTH = 6.4
 #: Lines of a caption, at most.
 _LINES = 2
 
@@ -29,17 +31,41 @@ def as_pictures(rows: Array, shape: tuple[int, ...]) -> list[Array]:
     return [row.reshape(shape)[::step, ::step] for row in rows]
 
 
+def tiles_size(count: int, shape: tuple[int, ...] | None) -> tuple[float, float] | None:
+    """Inches of a figure that so many pictures fill; matplotlib's own size if their shape is not known."""
+    if shape is None:
+        return None
+    ratio = shape[0] / shape[1]
+    columns = min(count, max(3, round(np.sqrt(1.8 * count * ratio))))
+    return _WIDTH, -(-count // columns) * (_WIDTH / max(columns, 4) * ratio + 0.25) + 0.4
+
+
+class Room(NamedTuple):
+    """Where pictures go, in inches."""
+
+    wide: float
+    high: float
+    ratio: float  # height of a picture by its width
+    text: float  # height of a line of a caption
+
+    def largest(self, count: int, columns: int) -> float:
+        """Width of so many pictures in so many columns, with captions above them."""
+        rows = -(-count // columns)
+        return max(min(self.wide / columns, (self.high / rows - _LINES * self.text) / self.ratio) / _STEP, 0.05)
+
+
 def draw_tiles(ax: Any, pictures: list[Array], captions: list[str], multiple: int = 1, **how: Any) -> list[Any]:
     """Pictures side by side in one axes, captions above them, a multiple of some number in each row.
 
     ``how`` goes to ``imshow``. Gives the images.
     """
     height, width = pictures[0].shape[:2]
-    wide, high, size = width_of(ax), height_of(ax), small_font(ax)
-    text_height = line_height(size)
-    columns = _best_columns(range(multiple, len(pictures) + 1, multiple), wide, high, height / width, text_height)
-    folded = _fold_captions(captions, 0.96 * wide / columns, size)
-    above = max(text.count("\n") + 1 for text in folded) * text_height * _STEP * width * columns / wide
+    size = small_font(ax)
+    room = Room(width_of(ax), height_of(ax), height / width, line_height(size))
+    columns = max(range(multiple, len(pictures) + 1, multiple), key=lambda some: room.largest(len(pictures), some))
+    inches = room.largest(len(pictures), columns)
+    folded = _fold_captions(captions, inches, size)
+    above = max(text.count("\n") + 1 for text in folded) * room.text * width / inches
     step = _STEP * height + above
     images = []
     for i, (picture, text) in enumerate(zip(pictures, folded)):
@@ -60,16 +86,6 @@ def _fold_captions(captions: list[str], inches: float, size: str) -> list[str]:
         return [cut(caption.split(",")[0].split(":")[0], max(2, letters)) for caption in captions]
     lines = [fold(caption, inches, size).split("\n") for caption in captions]
     return ["\n".join([*some[: _LINES - 1], cut(" ".join(some[_LINES - 1 :]), letters)]).strip() for some in lines]
-
-
-def _best_columns(choices: range, wide: float, high: float, ratio: float, text: float) -> int:
-    """Columns with which the pictures, ``ratio`` times as high as wide with text above them, are largest."""
-
-    def largest(columns: int) -> float:
-        rows = -(-choices[-1] // columns)
-        return min(wide / columns, (high / rows - _LINES * text) / ratio)
-
-    return max(choices, key=largest)
 
 
 def colour_limits(pictures: list[Array], signed: bool) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from kfree.displays.drawing import (
 )
 from kfree.families import Array
 
-#: Distances from its place at which room is looked for, in heights of the text; and directions.
-_RINGS, _DIRECTIONS = 14, 16
+#: How far from its place room is looked for, in heights of the text: for a name, and for its short form; directions.
+_NEAR, _FAR, _DIRECTIONS = 3, 10, 16
 #: Share of the axes that names beside and below it may take.
 _SHARE = 0.3
 #: From a name to its frame, as a share of the size of its font; and free room around that, in points.
@@ -41,10 +41,10 @@ def place_names(
         frame = {"boxstyle": f"round,pad={_PAD}", "fc": ground(ax), "ec": shade, "lw": 1.2, "alpha": 0.8}
         text = ax.text(*place, name, ha="center", va="center", fontsize=size, color=ink(ax), bbox=frame, zorder=6)
         home = ax.transData.transform(place)
-        box = _find_room(text, home, inside, taken)
-        if box is None and number != name:
+        box = _find_room(text, home, inside, taken, _NEAR)
+        if box is None:
             text.set_text(number)
-            box = _find_room(text, home, inside, taken)
+            box = _find_room(text, home, inside, taken, _FAR)
         text.set_visible(box is not None)
         texts.append(text)
         if box is None:
@@ -58,8 +58,8 @@ def place_names(
     return texts, lines
 
 
-def _find_room(text: Any, home: Array, inside: Any, taken: Array) -> Array | None:
-    """The nearest free rectangle (x0, y0, x1, y1) for a text, in dots; None if there is none."""
+def _find_room(text: Any, home: Array, inside: Any, taken: Array, rings: int) -> Array | None:
+    """The nearest free rectangle (x0, y0, x1, y1) for a text, in dots; None if there is none within so many rings."""
     extent, room = text.get_window_extent(), (_ROOM + _PAD * font_points(text.get_size())) * text.figure.dpi / 72
     half = np.array([extent.width, extent.height]) / 2 + room
     low, high = np.array([inside.x0, inside.y0]) + half, np.array([inside.x1, inside.y1]) - half
@@ -67,7 +67,7 @@ def _find_room(text: Any, home: Array, inside: Any, taken: Array) -> Array | Non
         return None
     angles = np.arange(_DIRECTIONS) * 2 * np.pi / _DIRECTIONS + np.pi / 2
     ring = np.stack([1.6 * np.cos(angles), np.sin(angles)], axis=1)
-    steps = np.arange(1, _RINGS + 1)[:, None, None] * extent.height * ring
+    steps = np.arange(1, rings + 1)[:, None, None] * extent.height * ring
     middles = np.clip(home + np.vstack([np.zeros((1, 2)), steps.reshape(-1, 2)]), low, high)
     boxes = np.hstack([middles - half, middles + half])
     apart = (boxes[:, None, :2] >= taken[None, :, 2:]) | (boxes[:, None, 2:] <= taken[None, :, :2])

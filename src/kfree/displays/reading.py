@@ -3,14 +3,24 @@
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
+from kfree.displays.drawing import cut
 from kfree.families import Array
 
+#: Letters of the name of an axis, at most.
+_LETTERS = 40
+#: Divergences and families whose centres are of rows of this norm.
+_NORMS = {"kl": "l1", "multinomial": "l1", "cosine": "l2"}
 
-def columns_of(estimator: Any, count: int) -> list[str]:
-    """Names of the columns, or their numbers."""
-    return [str(name) for name in getattr(estimator, "feature_names_in_", range(count))]
+
+def columns_of(estimator: Any, count: int, given: Any = None) -> list[str]:
+    """Names of so many columns: those that are given or that the fit has seen, or their numbers."""
+    names = getattr(estimator, "feature_names_in_", ()) if given is None else given
+    if given is not None and len(names) != count:
+        raise ValueError(f"{len(names)} names of columns were given for {count} columns.")
+    return [str(name) for name in (names if len(names) == count else range(count))]
 
 
 def centres_of(estimator: Any) -> Array:
@@ -23,6 +33,20 @@ def centres_of(estimator: Any) -> Array:
         f"{type(estimator).__name__} has no centres: neither cluster_centers_ nor means_. Topics have TopicsDisplay, "
         "latent features FeaturesDisplay."
     )
+
+
+def in_their_units(estimator: Any, X: Any) -> Any:
+    """Rows in the units of the centres: histograms for "kl", unit vectors for "cosine"."""
+    X = X.to_numpy() if is_frame(X) else X
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    word = getattr(estimator, "divergence", None) or getattr(estimator, "family", None)
+    norm = _NORMS.get(word) if isinstance(word, str) else None
+    return X if norm is None else normalize(X.astype(np.float64), norm=norm)
+
+
+def axis_name(name: str) -> str:
+    """The name of a column, for an axis: a number alone says nothing."""
+    return f"column {name}" if name.isdigit() else cut(name, _LETTERS)
 
 
 def sizes_of(estimator: Any) -> Array:

@@ -12,7 +12,6 @@ from kfree.displays.drawing import (
     cut,
     fold,
     ground,
-    main_colour,
     make_axes,
     make_panels,
     set_head,
@@ -173,7 +172,7 @@ class TopicsDisplay:
         """The bars of one topic."""
         words = self._first(k, n_words)
         values = np.sort(self.components[k])[::-1][: len(words)]
-        bars = ax.barh(range(len(words)), values, color=main_colour(ax), height=0.75)
+        bars = ax.barh(range(len(words)), values, color=colours(len(self.sizes))[k], height=0.75)
         ax.set_yticks(range(len(words)), [cut(str(word), _WORD) for word in words], fontsize=8)
         ax.set(ylim=(len(words) - 0.4, -0.6), xticks=[])
         ax.tick_params(axis="y", length=0, pad=2)
@@ -197,7 +196,7 @@ class TopicsDisplay:
         set_title(ax, self._title(K))
         order = self._largest(K)
         names = [fold(cut(self.names[k], 40), _NAME, small_font(ax)) for k in order]
-        short = [str(self._first(k, 1)[0]) for k in order]
+        short = [cut(str(self._first(k, 1)[0]), _WORD) for k in order]
         self.names_, _ = place_names(ax, xy[order], names, short, [shades[k] for k in order])
 
     def _title(self, shown: int) -> str:

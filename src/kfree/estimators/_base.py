@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._sklearn import check_table
+from kfree.estimators._words import Profiled
 from kfree.families import FAMILIES, Array, make_family
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget, Info
@@ -26,7 +27,7 @@ def finite_part(trace: list[float]) -> Array:
     return np.array([value for value in trace if value < np.inf])
 
 
-class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """An estimator whose model is a set of centres."""
 
     _model: Model

@@ -147,8 +147,8 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def representative_documents(self, X, texts=None, n=5):
         """The documents that show best what each topic is about: those with the largest shares of it.
 
-        A share that is known from few words counts for less, and of several documents with the same words only the
-        first is shown.
+        They are looked for among those whose main topic it is, or among all if there are none. A share that is known
+        from few words counts for less, and of several documents with the same words only the first is shown.
 
         Parameters
         ----------

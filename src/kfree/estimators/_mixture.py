@@ -9,13 +9,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._sklearn import check_table
+from kfree.estimators._words import Profiled
 from kfree.families.components import Components
 from kfree.models.checks import check_number, check_weight
 from kfree.models.mixture_model import Asked
+from kfree.models.sights import Seen, SoftSight
 from kfree.rows import set_span_threads
 
 
-class MixtureEstimator(DensityMixin, ClusterMixin, BaseEstimator):
+class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, BaseEstimator):
     """A mixture: soft clusters and a density."""
 
     #: Families by the names users give.
@@ -113,6 +115,11 @@ class MixtureEstimator(DensityMixin, ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         check_number("n_samples", n_samples, least=1, integer=True)
         return self._model.sample(int(n_samples), self._draws())
+
+    def _seen(self, X: Any, **asked: Any) -> Seen:
+        """Rows as the components see them; each count of a document counts."""
+        sight = SoftSight.of(self._model)
+        return Seen(sight, self._model.labels(X), "length" if sight.yardstick.family.normalise else "none")
 
     def _draws(self) -> np.random.Generator:
         """What draws are made with."""

@@ -17,6 +17,7 @@ from kfree.models.checks import check_choice, check_number
 from kfree.models.clusters import Model, Problem, StreamRule
 from kfree.models.explain_clusters import Found, explain
 from kfree.models.how_many import Answer, Ask, choice_message, find_clusters
+from kfree.models.sights import HardSight, Seen
 from kfree.rows import set_span_threads
 
 _SEARCHES = ("auto", "points", "polish", "full")
@@ -344,6 +345,9 @@ class DPMeans(HardClusters):
         check_is_fitted(self)
         found = Found(self.n_clusters_, self.lam_, self.lam_window_, self.radius_, self.cluster_weights_)
         return explain(Ask(self.lam, self.n_clusters, self.radius), found, self.choice_)
+
+    def _seen(self, X: Any, **asked: Any) -> Seen:
+        return Seen(HardSight(self._model), self._model.nearest(X)[0], self.weighting)
 
     def _check_parameters(self) -> None:
         if isinstance(self.lam, str):

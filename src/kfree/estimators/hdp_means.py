@@ -17,7 +17,9 @@ from kfree.models.checks import check_choice, check_number
 from kfree.models.clusters import Problem
 from kfree.models.group_names import GroupIndex, check_groups
 from kfree.models.how_many import choice_message
+from kfree.models.profiles import is_frame
 from kfree.models.shared import Locals, SharedAim, SharedModel
+from kfree.models.sights import HardSight, Seen
 from kfree.rows import set_span_threads
 
 _SEARCHES = ("auto", "points", "full")
@@ -281,6 +283,26 @@ class HDPMeans(HardClusters):
             weight = chosen.table.rows.weights(slice(0, chosen.table.n))
             counted = weight > 0
             return -float(np.average(chosen.cost()[counted], weights=weight[counted]))
+
+    def profile(self, X, sample_weight=None, *, groups=None):
+        """What each cluster is, as :meth:`DPMeans.profile` tells it.
+
+        Parameters
+        ----------
+        X : array, frame or CSR matrix (n, p)
+        sample_weight : array (n,), default=None
+        groups : array (n,), default=None
+            Group of each row, as for ``predict``.
+
+        Returns
+        -------
+        Profile, or a frame
+        """
+        profile = self._profile(X, sample_weight, groups=groups)
+        return profile.to_frame(X) if is_frame(X) else profile
+
+    def _seen(self, X: Any, **asked: Any) -> Seen:
+        return Seen(HardSight(self._model), self._shared.choose(X, asked.get("groups")).labels, self.weighting)
 
     def _check_parameters(self) -> None:
         for name in ("lam_local", "lam_global"):

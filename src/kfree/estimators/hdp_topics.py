@@ -97,7 +97,8 @@ class HDPTopics(FittedTopics):
     documents_per_topic_ : array (K,)
         Documents (or their weights) whose main topic it is.
     doc_topic_ : array (D, K)
-        Topic shares of the training documents, as ``transform`` gives them; rows sum to 1.
+        Topic shares of the training documents, as ``transform`` gives them; rows sum to 1. If a fit ends for lack of
+        time or is interrupted, those of the hard labels.
     doc_labels_ : array (D,)
         Main topic of each training document, as ``predict`` gives it: the one with the largest share.
     doc_topic_counts_ : CSR matrix (D, K)
@@ -123,7 +124,7 @@ class HDPTopics(FittedTopics):
     n_iter_ : int
         Passes over the documents.
     converged_ : bool
-        Whether ``tol`` was reached.
+        Whether ``tol`` was reached in time.
 
     See Also
     --------
@@ -210,7 +211,7 @@ class HDPTopics(FittedTopics):
             goal = first_goal(self, documents, penalties)
             found = find_topics(documents, goal, self.search, budget, self._rng())
             self.__dict__.pop("vocabulary_", None)  # names of the words of an earlier fit
-            publish = partial(self._publish, X, found, penalties, goal, documents)
+            publish = partial(self._publish, X, documents, found, penalties, goal, budget)
             attempt(publish, publish, budget)
         self._warn(budget)
         return self
@@ -249,7 +250,7 @@ class HDPTopics(FittedTopics):
             penalties = Penalties.of(self, documents, self.smoothing_, seen=counts.sum())
             goal = next_goal(self, documents, penalties, counts)
             found = follow_topics(documents, goal, budget, self._rng())
-            publish = partial(self._publish, X, found, penalties, goal, documents)
+            publish = partial(self._publish, X, documents, found, penalties, goal, budget)
             attempt(publish, publish, budget)
         self._warn(budget)
         return self
@@ -260,23 +261,30 @@ class HDPTopics(FittedTopics):
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _publish(
-        self, X: sp.csr_matrix, found: FoundTopics, penalties: Penalties, goal: TopicGoal, documents: Documents
+        self,
+        X: sp.csr_matrix,
+        documents: Documents,
+        found: FoundTopics,
+        penalties: Penalties,
+        goal: TopicGoal,
+        budget: Budget,
     ) -> None:
         """Write every fitted attribute."""
         soft = self.components == "soft" and self.search != "paper"
         words = found.soft_counts if soft else found.counts.words
         model = TopicModel.of(words, penalties)
+        shares, complete = model.shares_in_time(documents, found.counts, budget)
         hard = (sp.csr_matrix(found.counts.words), found.labels, sp.csr_matrix(found.counts.documents.T))
         self._company = Company.of(X, rank_words(model.mean.T, TOPICS.remembered))
         self._background, self._weight = background(words.sum(axis=0)), documents.weight
-        self._set_topics(TopicTables(words, *hard, model.shares(X)), model)
+        self._set_topics(TopicTables(words, *hard, shares), model)
         self._n_found = self.n_topics_
         self.objective_trace_, self.objective_ = np.array(found.trace), float(found.trace[-1])
         self.soft_trace_ = np.array(found.soft_trace, dtype=np.float64).reshape(-1, 3)
         self.structure_ = found.structure
         self.lam_local_ = goal.lam_local if penalties.lam_local.per_log else penalties.lam_local.flat
         self.lam_global_, self.smoothing_ = penalties.lam_global, penalties.smoothing
-        self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
+        self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged and complete
 
     def _reporter(self):
         return report_pass if check_verbose(self.verbose) else None

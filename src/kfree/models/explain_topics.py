@@ -10,8 +10,6 @@ from kfree.inference.topics.topic_numbers import TOPICS
 
 # Topics whose documents are told one by one.
 _TOLD = 6
-# A price so many times as high is looked at.
-_COARSER = 2.0
 
 
 class TopicsToTell(NamedTuple):
@@ -42,7 +40,7 @@ def _how_many(told: TopicsToTell) -> str:
     price = f"lam_global = {told.lam_global:.4g} nats"
     if told.chosen:
         price += f" ({TOPICS.global_price:g} times the root of the number of tokens)"
-    return f"{_topics(K)}: each saves more than its price of {price} in saying which words the documents have."
+    return f"{_topics(K)}: each pays for itself at a price of {price}."
 
 
 def _coarser(told: TopicsToTell) -> str:
@@ -51,9 +49,12 @@ def _coarser(told: TopicsToTell) -> str:
     if K == 1:
         return ""
     one, two = (told.names[int(k)] for k in told.tree[0, :2])
-    price, left = told.tree[0, 2], int(K - (told.tree[:, 2] < _COARSER * told.lam_global).sum())
-    said = f'Next to be merged are "{one}" and "{two}", which pays from a price of {price:.4g} on'
-    return f"{said}; at {_COARSER:g} times lam_global {_topics(left)} would be left." if left < K - 1 else f"{said}."
+    # a number that the price did not choose is compared with it, another with that of twice the price
+    twice = told.n_found == K and told.asked is None
+    price = (2 if twice else 1) * told.lam_global
+    left, word = int(K - (told.tree[:, 2] < price).sum()), "twice that price" if twice else f"lam_global = {price:.4g}"
+    said = f'Next to be merged are "{one}" and "{two}", which pays from a price of {told.tree[0, 2]:.4g} on'
+    return f"{said}; at {word}, {_topics(left)} would be left." if left < K - 1 else f"{said}."
 
 
 def _structure(told: TopicsToTell) -> str:

@@ -27,6 +27,10 @@ class Asked(Protocol):
     def weights(self) -> Array:
         """Weights of the density, which sum to one; those beyond ``size`` are of what was not found."""
 
+    @property
+    def point(self) -> "MixtureModel":
+        """The components that rows may be labelled by."""
+
     def means(self) -> Array:
         """Expected means in the users' units."""
 
@@ -62,6 +66,11 @@ class MixtureModel(NamedTuple):
     def size(self) -> int:
         """Components that rows may be labelled by."""
         return self.weights.size - self.tail
+
+    @property
+    def point(self) -> "MixtureModel":
+        """The mixture itself."""
+        return self
 
     def means(self) -> Array:
         """Expected means in the users' units."""

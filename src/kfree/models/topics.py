@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from kfree.families import Array
 from kfree.inference.labels import compact
 from kfree.inference.loop import Budget, Info, attempt
-from kfree.inference.topics.fold_in import completion, fold_in, split_tokens
+from kfree.inference.topics.fold_in import completion, fill_shares, fold_in, split_tokens
 from kfree.inference.topics.hard_topics import count, has_tokens, solve, word_prices
 from kfree.inference.topics.randomness_test import Structure, look_for_structure
 from kfree.inference.topics.topic_goal import FoundTopics, TopicCounts, TopicGoal, no_topics, word_shares
@@ -303,6 +303,13 @@ class TopicModel(NamedTuple):
     def shares(self, X: sp.csr_matrix) -> Array:
         """Topic shares of documents, (D, K)."""
         return fold_in(Documents(X, _NONE), self.mean)
+
+    def shares_in_time(self, documents: Documents, counts: TopicCounts, budget: Budget) -> tuple[Array, bool]:
+        """The same of the documents of a fit, and whether there was time for all: others have those of hard labels."""
+        K = self.mean.shape[1]
+        share = np.ascontiguousarray(counts.documents.T) + TOPICS.concentration / K
+        complete = fill_shares(documents, self.mean, budget, share)
+        return share / share.sum(axis=1, keepdims=True), complete
 
     def main_topics(self, X: sp.csr_matrix) -> Array:
         """The topic with the largest share of each document, (D,); -1 for documents without words."""
