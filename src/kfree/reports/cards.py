@@ -12,7 +12,7 @@ from kfree.reports.svg import shade
 from kfree.reports.wording import NAME, NOTHING, clean, count, number, percent
 
 #: Columns that are told of a cluster; of these, those that its rows are shown with; its rows.
-_COLUMNS, _FIRST, _ROWS = 6, 4, 4
+_COLUMNS, _FIRST, _ROWS = 6, 3, 4
 #: Words and documents of a topic, and characters of a text.
 _WORDS, _DOCUMENTS, _TEXT = 12, 3, 180
 #: A number is rounding beside one that is larger by so much.

@@ -34,7 +34,7 @@ from kfree.reports.tree import tree_of
 from kfree.reports.wording import NAME, clean, count, number, percent
 
 #: Rows of a sample that other numbers of clusters are found in, and of these the points of the map.
-_ROWS, _POINTS = 1500, 450
+_ROWS, _POINTS = 1000, 450
 #: Characters of what is said first.
 _LEAD = 3000
 #: Most groups of HDPMeans that are told, and features whose company is drawn.
@@ -110,7 +110,7 @@ def _clusters(asked: Asked) -> Page:
     thing = "component" if isinstance(model, MixtureEstimator) and not hasattr(model, "n_clusters_") else "cluster"
     labels, profile = np.asarray(model.predict(asked.given)), model._profile(asked.given)
     K = len(profile.names)
-    names = tuple(f"{thing} {k}" if asked.of_pixels else clean(profile.names[k], NAME) for k in range(K))
+    names = tuple("" if asked.of_pixels else clean(name, NAME) for name in profile.names)
     sample = draw(labels, _ROWS)
     evidence: list[Picture] = []
     if isinstance(model, DPMeans):

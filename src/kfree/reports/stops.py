@@ -79,13 +79,13 @@ def _inherited(shared: Array, shade: Array) -> Array:
 def stops_of_rows(model: DPMeans, X: Any, sample: Sample, labels: Array, names: tuple[str, ...]) -> Stops:
     """The clusters of a sample for other numbers of them; where the model is, those it found.
 
-    ``X`` and ``labels`` are those of the sample, ``names`` those of the model's clusters.
+    ``X`` and ``labels`` are those of the sample, ``names`` those of the model's clusters, empty if they have none.
     """
     window = model.lam_window_ if model.lam_ is not None else None
     sizes = np.bincount(labels, weights=sample.weight, minlength=len(names))
     found = {len(names): Stop(labels, sizes, names, price_words(window, "cluster"), np.empty(0))}
     for K in numbers_to_try(len(names), X.shape[0]):
-        other = _clusters(model, X, sample, K)
+        other = _clusters(model, X, sample, K, named=any(names))
         if other is not None:
             found[K] = other
     numbers = sorted(found)
@@ -101,7 +101,7 @@ def numbers_to_try(found: int, most: int) -> list[int]:
     return [K for K in sorted({*numbers, far}) if found != K < most]
 
 
-def _clusters(model: DPMeans, X: Any, sample: Sample, K: int) -> Stop | None:
+def _clusters(model: DPMeans, X: Any, sample: Sample, K: int, *, named: bool) -> Stop | None:
     """Exactly so many clusters of a sample, by the divergence of the model; None if there are not as many."""
     other = DPMeans(
         n_clusters=K,
@@ -118,7 +118,7 @@ def _clusters(model: DPMeans, X: Any, sample: Sample, K: int) -> Stop | None:
             return None
         if hasattr(model, "feature_names_in_"):  # the sample is an array, which has none
             other.feature_names_in_ = model.feature_names_in_
-        names = tuple(clean(name, NAME) for name in other._profile(X).names)
+        names = tuple(clean(name, NAME) if named else "" for name in other._profile(X).names)
     return Stop(other.labels_, other.cluster_weights_, names, price_words(other.lam_window_, "cluster"), np.empty(0))
 
 

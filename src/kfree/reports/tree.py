@@ -35,7 +35,7 @@ def tree_of(stops: Stops) -> Picture:
         for stop in stops.stops
     )
     table = Table((f"{stops.noun}s", "price", "shares of the largest"), rows)
-    note = "Each line is one number of them; a bar is as wide as its part is large."
+    note = f"Each line is one number of {stops.noun}s; a bar is as wide as its {stops.noun} is large."
     return Picture(title, svg(_WIDTH, height, title, parts, class_="tree"), table, note)
 
 
