@@ -16,6 +16,8 @@ from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget, Info
 from kfree.models.checks import check_choice, check_flag, check_number, check_verbose, works_on_sparse
 from kfree.models.clusters import Model, Problem
+from kfree.models.matching import Matched, match_clusters
+from kfree.models.sights import Yardstick
 from kfree.rows import set_span_threads
 
 _INITS = ("auto", "mean", "farthest_first", "k-means++")
@@ -46,6 +48,7 @@ class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     smoothing_mean: Any
     random_state: Any
     warm_start: Any
+    match_to: Any
     verbose: Any
 
     def transform(self, X):
@@ -96,6 +99,12 @@ class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def _problem(self, X: Any, sample_weight: Any) -> Problem:
         return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
+
+    def _match(self, model: Model, inertia: float) -> Matched | None:
+        """Which clusters are the same as earlier ones; None if there are none."""
+        if self.match_to is None:
+            return None
+        return match_clusters(Yardstick(model), self.match_to, inertia / float(model.mass.sum()))
 
     def _limits(self) -> dict[str, Any]:
         """Fields of the goal: the limits of a fit."""

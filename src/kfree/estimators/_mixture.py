@@ -12,7 +12,8 @@ from kfree.estimators._sklearn import check_table
 from kfree.estimators._words import Profiled
 from kfree.families.components import Components
 from kfree.models.checks import check_number, check_weight
-from kfree.models.mixture_model import Asked
+from kfree.models.matching import Matched, match_components
+from kfree.models.mixture_model import Asked, MixtureModel
 from kfree.models.sights import Seen, SoftSight
 from kfree.rows import set_span_threads
 
@@ -24,6 +25,7 @@ class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, BaseEstimator):
     _families: ClassVar[Mapping[str, type[Components]]]
 
     family: Any
+    match_to: Any
     random_state: Any
     weights_: Any
     means_: Any
@@ -120,6 +122,10 @@ class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, BaseEstimator):
         """Rows as the components see them; each count of a document counts."""
         sight = SoftSight.of(self._model)
         return Seen(sight, self._model.labels(X), "length" if sight.yardstick.family.normalise else "none")
+
+    def _match(self, point: MixtureModel, X: Any, labels: Any) -> Matched | None:
+        """Which components are the same as earlier ones; None if there are none."""
+        return None if self.match_to is None else match_components(point, self.match_to, X, labels)
 
     def _draws(self) -> np.random.Generator:
         """What draws are made with."""

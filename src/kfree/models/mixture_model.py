@@ -72,6 +72,12 @@ class MixtureModel(NamedTuple):
         """The mixture itself."""
         return self
 
+    def reordered(self, order: Array) -> "MixtureModel":
+        """The same components with other numbers; the tail stays where it is."""
+        order = np.append(order, np.arange(self.size, self.weights.size))
+        params, log_weight, weights = take(self.params, order), self.log_weight[order], self.weights[order]
+        return self._replace(params=params, log_weight=log_weight, weights=weights)
+
     def means(self) -> Array:
         """Expected means in the users' units."""
         return self.units.means(self.family.means(take(self.params, slice(self.size))))

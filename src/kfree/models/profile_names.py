@@ -22,6 +22,8 @@ _ONE_SIDED, _STANDS_OUT = 0.9, 1.0
 _HAS, _NO = 0.75, 0.05
 # Share of the overall mean up to which a count is "never" there.
 _NEVER = 0.01
+# Words for what there is less of.
+_BELOW = {"little", "low", "no", "rarely", "never"}
 AVERAGE = "about average"
 
 
@@ -52,7 +54,7 @@ def name_clusters(traits: Traits) -> tuple[str, ...]:
                 names[k] = _with(names[k], f"{'more' if apart[j] > 0 else 'less'} {short[j]}")
     for group in _alike(names):
         for number, k in enumerate(group[1:], start=2):
-            names[k] = f"{names[k][: _LONGEST - 5].rstrip(' ,')} ({number})"
+            names[k] = f"{names[k][: _LONGEST + _ROOM - 5].rstrip(' ,')} ({number})"
     return tuple(names)
 
 
@@ -70,7 +72,8 @@ def _with(name: str, more: str) -> str:
         return f"average, {more}"
     while len(name) + len(more) + 2 > _LONGEST + _ROOM and (cut := max(name.rfind(", "), name.rfind(" and "))) > 0:
         name = name[:cut]
-    return f"{name}, {more}" if len(name) + len(more) + 2 <= _LONGEST + _ROOM else more
+    room = _LONGEST + _ROOM - len(name) - 2
+    return f"{name}, {more if len(more) <= room else more[: room - 1].rstrip() + '…'}"
 
 
 def _of_everything(gap: Array, kind: Array) -> str:
@@ -118,7 +121,7 @@ def _name(parts: Iterable[tuple[str, str]]) -> str:
 def _joined(parts: list[tuple[str, str]]) -> str:
     """ "much milk and bread, little fish"."""
     groups: dict[str, list[str]] = {}
-    for word, column in parts:
+    for word, column in sorted(parts, key=lambda part: part[0].removeprefix("very ") in _BELOW):  # what is there first
         groups.setdefault(word, []).append(column)
     return ", ".join(f"{word} {_and(columns)}" for word, columns in groups.items())
 

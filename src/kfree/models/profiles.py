@@ -1,4 +1,4 @@
-"""What each cluster is, in figures and words: size, centre, what makes it different, typical rows, rows at its border."""
+"""What each cluster is, in figures and words: size, centre, differences, typical rows, rows at its border."""
 
 from typing import Any, NamedTuple
 

@@ -7,7 +7,8 @@ import numpy as np
 from kfree.families import Array, Family, Geometry, SquaredEuclidean, Summary, make_family
 from kfree.families.components import take
 from kfree.families.gaussian import Mahalanobis
-from kfree.inference.clusters.exact import cost_matrix, own_cost
+from kfree.inference.clusters.exact import margins, own_cost, rivals
+from kfree.models.checks import row_scale
 from kfree.models.clusters import Model
 from kfree.models.mixture_model import Asked, MixtureModel
 from kfree.rows.standardise import Units
@@ -55,22 +56,27 @@ class Yardstick(NamedTuple):
         """Rows in the units of the yardstick."""
         return X if self.units is None else self.units.rows(X)
 
+    def inside(self, points: Array) -> Array:
+        """Centres (K, p) in the users' units as the divergence takes them."""
+        if self.units is not None:
+            return (points - self.units.shift) / self.units.scale
+        scale, _ = row_scale(points, self.family, "match_to")
+        return (points * scale[:, None] if scale.size else points) - self.model.shift
+
     def contribution(self, centre: Array, overall: Array, differs: Array) -> Array:
         """Shares (K, p) of columns in the divergences of centres from a point, signed; those that ``differs`` is False
         for are rounding."""
-        gap = centre - overall
-        if self.units is not None:
-            centre, overall = ((c - self.units.shift) / self.units.scale for c in (centre, overall))
-        shift = self.model.shift
+        points = np.concatenate([centre, overall[None]])
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            terms = self.family.by_column(centre - shift, overall - shift)
+            inside = self.inside(points)
+            terms = self.family.by_column(inside[:-1], inside[-1])
         terms = np.where(differs & ~np.isnan(terms), terms, 0.0)
         endless = np.isinf(terms)
         terms = np.where(endless.any(axis=1, keepdims=True), endless, terms)
         peak = terms.max(axis=1, keepdims=True)
         terms = terms / np.where(peak > 0, peak, 1.0)  # first, so that the sum of large ones is a number
         total = terms.sum(axis=1, keepdims=True)
-        return np.sign(gap) * terms / np.where(total > 0, total, 1.0)
+        return np.sign(centre - overall) * terms / np.where(total > 0, total, 1.0)
 
     def own(self, X: Any, labels: Array) -> Array:
         """Divergences of rows from their centres; those of rows that cannot be measured are infinite."""
@@ -121,17 +127,8 @@ class HardSight(NamedTuple):
     def look(self, X: Any, labels: Array) -> RowFit:
         """The margin is the share of the second divergence that the own one is short of it."""
         table = self.model.table(X, np.empty(0))
-        cost = cost_matrix(table, self.model.inside(table), np.float64)
-        lines = np.arange(labels.size)
-        own = cost[lines, labels]
-        if cost.shape[1] == 1:
-            return RowFit(own, np.full(labels.size, -1), np.ones(labels.size))
-        cost[lines, labels] = np.inf
-        rival = cost.argmin(axis=1)
-        second = cost[lines, rival]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            margin = np.where(np.isinf(second), 1.0, 1.0 - own / second)
-        return RowFit(own, rival, np.where(second > 0, np.maximum(margin, 0.0), 0.0))
+        found = rivals(table, self.model.inside(table), labels.astype(np.int32))
+        return RowFit(found.own, found.rival, margins(found.own, found.second))
 
 
 class SoftSight(NamedTuple):
