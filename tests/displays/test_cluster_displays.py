@@ -16,11 +16,13 @@ from kfree import (
     HDPMeans,
     LamPathDisplay,
     ObjectiveTraceDisplay,
+    VariationalDPMixture,
     lam_path,
 )
 from kfree.displays.flatten import SCALES, flatten
 from kfree.displays.palette import GREY, colours
 from kfree.displays.placing import spread
+from kfree.displays.reading import numbered
 from support.pictures import collisions
 
 # -- the path --------------------------------------------------------------------------------------------------------
@@ -178,19 +180,25 @@ def test_names_of_many_clusters_do_not_overlap():
         assert ax.y0 <= box.y0 < box.y1 <= ax.y1
 
 
-class Profiled(DPMeans):
-    """A clusterer whose clusters have names."""
+def test_names_stand_beside_points_if_there_is_room():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(0, 0.3, (400, 2)), [[9.0, 9.0], [-9.0, -9.0]]])
+    display = ClusterMapDisplay.from_predictions(X, np.zeros(402, int), names=["a name that would hide the points"])
+    box = display.names_[0].get_window_extent()
+    dots = display.ax_.transData.transform(X)
+    hidden = (dots > [box.x0, box.y0]) & (dots < [box.x1, box.y1])
+    assert hidden.all(axis=1).sum() < 20
+    assert len(display.lines_) == 1
 
-    def _profile(self, X):
-        return type("Profile", (), {"names": tuple(f"about {k}" for k in range(self.n_clusters_))})
 
-
-def test_names_come_from_the_profile_of_the_clusters(customers):
-    model = Profiled(n_clusters=3).fit(customers)
-    texts = [text.get_text() for text in ClusterMapDisplay.from_estimator(model, customers).names_]
-    assert sorted(texts) == ["0: about 0", "1: about 1", "2: about 2"]
-    labels = CentersDisplay.from_estimator(model, customers).ax_.get_yticklabels()
-    assert [label.get_text() for label in labels] == ["0: about 0", "1: about 1", "2: about 2"]
+@pytest.mark.parametrize("Model", [DPMeans, VariationalDPMixture])
+def test_names_come_from_the_profile_if_the_columns_have_names(Model, customers):
+    model = Model().fit(customers)
+    names = [f"{k}: {name}" for k, name in enumerate(model._profile(customers).names)]
+    assert numbered(ClusterMapDisplay.from_estimator(model, customers).names) == names
+    assert numbered(CentersDisplay.from_estimator(model, customers).names) == names
+    X = customers.to_numpy()
+    assert ClusterMapDisplay.from_estimator(Model().fit(X), X).names == [str(k) for k in range(len(names))]
 
 
 @pytest.mark.parametrize("scale", SCALES)

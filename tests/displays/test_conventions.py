@@ -60,7 +60,8 @@ PAIRS = ("feature path",)
 @pytest.mark.parametrize("name", DRAWN)
 def test_texts_are_inside_and_apart_at_all_sizes_on_white_and_on_black(name, size, style, request):
     with plt.style.context(style), warnings.catch_warnings():
-        warnings.simplefilter("error")
+        for kind in (UserWarning, RuntimeWarning, FutureWarning):
+            warnings.simplefilter("error", kind)
         pair = name in PAIRS
         figure, ax = plt.subplots(1, 2 if pair else 1, figsize=(size[0] * (1 + pair), size[1]), layout="constrained")
         DRAWN[name](request.getfixturevalue, ax)

@@ -25,7 +25,8 @@ HOSTILE = ("$100 to $200", r"$\frac{$", "a\nb\tc", "x" * 300, "", "_^{}%&#~\\", 
 @pytest.fixture(autouse=True)
 def strict():
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        for kind in (UserWarning, RuntimeWarning, FutureWarning):
+            warnings.simplefilter("error", kind)
         yield
 
 

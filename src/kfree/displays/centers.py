@@ -122,7 +122,8 @@ class CentersDisplay:
         kind, image_shape, max_columns, ax
             As in :meth:`plot`.
         names : sequence of str, default=None
-            Names of the clusters; by default those of the profile, if X is given.
+            Names of the clusters; by default those of the profile if X is given and its columns have names, or
+            numbers.
         columns : sequence of str, default=None
             Names of the columns; by default those of the fit.
 

@@ -85,7 +85,7 @@ class ClusterMapDisplay:
             Where to draw them (of UMAP, t-SNE, a map). By default the two columns if there are two, otherwise two
             principal components, in a scale that fits the divergence or family.
         names : sequence of str, default=None
-            Names of the clusters; by default those of the profile.
+            Names of the clusters; by default those of the profile if the columns have names, or numbers.
         noun : str, default="rows"
             What the rows are, for the title.
         max_rows : int, default=5000
@@ -189,7 +189,7 @@ class ClusterMapDisplay:
         names = numbered(self.names)
         folded = [fold(cut(names[k], _LETTERS), _NAME, small_font(ax)) for k in shown]
         short = [str(k) for k in shown]
-        self.names_, self.lines_ = place_names(ax, self._middles(shown), folded, short, list(shades[shown]))
+        self.names_, self.lines_ = place_names(ax, self._middles(shown), folded, short, list(shades[shown]), self.xy)
         return self
 
     def _middles(self, which: Array) -> Array:

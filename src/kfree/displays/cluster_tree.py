@@ -113,7 +113,7 @@ class ClusterTreeDisplay:
         levels : sequence of int, default=None
             Numbers of clusters to draw, rising; by default all up to four more than there are.
         names : sequence of str, default=None
-            Names of the clusters; by default those of the profile.
+            Names of the clusters; by default those of the profile if the columns have names, or numbers.
         sample_weight : array (n,), default=None
             That of the fit.
         max_clusters : int, default=20
@@ -330,14 +330,14 @@ class ClusterTreeDisplay:
             text = self.ax_.text(
                 level.left[k] + level.width[k] / 2,
                 (level.top + level.bottom) / 2,
-                fold(name if name == str(k) else f"{k}: {name}", room[k], size),
+                fold(name if name == str(k) else f"{k}: {name}", room[k], size, whole_words=True),
                 ha="center",
                 va="center",
                 fontsize=size,
                 color="#ffffff" if is_dark(shades[k]) else "#22303c",
                 zorder=4,
             )
-            self._shorten(text, [fold(text.get_text(), 0.75 * room[k], size), str(k), ""], room[k])
+            self._shorten(text, [fold(text.get_text(), 0.75 * room[k], size, whole_words=True), str(k), ""], room[k])
             texts.append(text)
         return texts
 

@@ -101,10 +101,10 @@ def as_written(text: str) -> str:
     return re.sub(r"(?<!\\)\$", r"\\$", re.sub(r"[\t\n\r\v\f]+", " ", text))
 
 
-def fold(text: str, inches: float, size: str | float = "medium") -> str:
-    """Text in lines that are not wider than so much."""
+def fold(text: str, inches: float, size: str | float = "medium", *, whole_words: bool = False) -> str:
+    """Text in lines that are not wider than so much, but for words that are to be kept whole."""
     letters = int(72 * inches / (_LETTER * font_points(size)))
-    return "\n".join(textwrap.wrap(as_written(text), max(6, letters)))
+    return "\n".join(textwrap.wrap(as_written(text), max(6, letters), break_long_words=not whole_words))
 
 
 def cut(text: str, letters: int) -> str:

@@ -20,6 +20,9 @@ from kfree.families import Array
 
 #: How far from its place room is looked for, in heights of the text: for a name, and for its short form; directions.
 _NEAR, _FAR, _DIRECTIONS = 3, 10, 16
+#: A name moves so many rings for each share of the points that it no longer hides.
+_HIDDEN = 40.0
+_NONE = np.empty((0, 2))
 #: Share of the axes that names beside and below it may take.
 _SHARE = 0.3
 #: From a name to its frame, as a share of the size of its font; and free room around that, in points.
@@ -27,24 +30,26 @@ _PAD, _ROOM = 0.25, 1.5
 
 
 def place_names(
-    ax: Any, places: Array, names: list[str], short: list[str], shades: list[str]
+    ax: Any, places: Array, names: list[str], short: list[str], shades: list[str], points: Array = _NONE
 ) -> tuple[list[Any], list[Any]]:
     """Names at places (K, 2) of the data, moved to where there is room, with a thin line back to their place.
 
-    The first names take the best room. A name without room becomes its short form, and one without room even then is
-    not shown. Gives the texts and the lines.
+    Names never hide others, and few of the ``points`` (n, 2) if there is room beside them. The first take the best
+    room. A name without room becomes its short form, and one without room even then is not shown. Gives the texts and
+    the lines.
     """
     ax.figure.draw_without_rendering()  # what is where is known after a drawing only
     texts, lines, size = [], [], small_font(ax)
-    inside, taken = ax.get_window_extent(), np.empty((0, 4))
+    inside, taken, points = ax.get_window_extent(), np.empty((0, 4)), ax.transData.transform(points)
+    rings = 2 * _NEAR if len(points) else _NEAR
     for place, name, number, shade in zip(np.asarray(places, dtype=np.float64), names, short, shades):
         frame = {"boxstyle": f"round,pad={_PAD}", "fc": ground(ax), "ec": shade, "lw": 1.2, "alpha": 0.8}
         text = ax.text(*place, name, ha="center", va="center", fontsize=size, color=ink(ax), bbox=frame, zorder=6)
         home = ax.transData.transform(place)
-        box = _find_room(text, home, inside, taken, _NEAR)
+        box = _find_room(_boxes(text, home, inside, rings), taken, points)
         if box is None:
             text.set_text(number)
-            box = _find_room(text, home, inside, taken, _FAR)
+            box = _find_room(_boxes(text, home, inside, _FAR), taken, points)
         text.set_visible(box is not None)
         texts.append(text)
         if box is None:
@@ -58,21 +63,29 @@ def place_names(
     return texts, lines
 
 
-def _find_room(text: Any, home: Array, inside: Any, taken: Array, rings: int) -> Array | None:
-    """The nearest free rectangle (x0, y0, x1, y1) for a text, in dots; None if there is none within so many rings."""
+def _boxes(text: Any, home: Array, inside: Any, rings: int) -> Array:
+    """Rectangles (m, 4), x0, y0, x1, y1 in dots, around a place for a text, the nearest first."""
     extent, room = text.get_window_extent(), (_ROOM + _PAD * font_points(text.get_size())) * text.figure.dpi / 72
     half = np.array([extent.width, extent.height]) / 2 + room
     low, high = np.array([inside.x0, inside.y0]) + half, np.array([inside.x1, inside.y1]) - half
     if (low > high).any():
-        return None
+        return np.empty((0, 4))
     angles = np.arange(_DIRECTIONS) * 2 * np.pi / _DIRECTIONS + np.pi / 2
     ring = np.stack([1.6 * np.cos(angles), np.sin(angles)], axis=1)
     steps = np.arange(1, rings + 1)[:, None, None] * extent.height * ring
     middles = np.clip(home + np.vstack([np.zeros((1, 2)), steps.reshape(-1, 2)]), low, high)
-    boxes = np.hstack([middles - half, middles + half])
+    return np.hstack([middles - half, middles + half])
+
+
+def _find_room(boxes: Array, taken: Array, points: Array) -> Array | None:
+    """The first of the rectangles that are free, or a later one that hides fewer points; None if none is free."""
     apart = (boxes[:, None, :2] >= taken[None, :, 2:]) | (boxes[:, None, 2:] <= taken[None, :, :2])
-    free = np.flatnonzero(np.all(apart.any(axis=2), axis=1))
-    return boxes[free[0]] if free.size else None
+    free = boxes[np.all(apart.any(axis=2), axis=1)]
+    if not len(free):
+        return None
+    hidden = (points > free[:, None, :2]) & (points < free[:, None, 2:])
+    share = hidden.all(axis=2).sum(axis=1) / max(len(points), 1)
+    return free[np.argmin(np.arange(len(free)) / _DIRECTIONS + _HIDDEN * share)]
 
 
 def label_columns(ax: Any, names: list[str]) -> None:

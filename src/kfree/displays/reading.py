@@ -56,8 +56,8 @@ def sizes_of(estimator: Any) -> Array:
 
 
 def names_of(estimator: Any, X: Any, names: Any, K: int) -> list[str]:
-    """Names that were given, or made from the profile of the clusters, or numbers."""
-    if names is None and X is not None and hasattr(estimator, "_profile"):
+    """Names that were given, or made from the profile of the clusters if the columns have names, or numbers."""
+    if names is None and X is not None and hasattr(estimator, "feature_names_in_"):
         names = estimator._profile(X).names
     return check_names(names, K)
 
