@@ -163,6 +163,21 @@ def test_new_rows_have_a_page(clusters, customers, page):
     assert len(page(clusters, customers[:50]).all("article", class_="card")) == 4
 
 
+def test_rows_in_no_cluster_are_counted(customers, page):
+    X = customers.copy()
+    X.iloc[:3] = 1e3
+    model = DPMeans(n_clusters=4, outliers=True).fit(customers)
+    made = page(model, X)
+    assert "3 rows are in none" in made.text
+    assert len(made.all("circle", class_="c0")) == (model.predict(X) == 0).sum()
+
+
+def test_lists_and_polars_frames_have_a_page(clusters, customers, page):
+    assert "4 clusters" in page(DPMeans(n_clusters=4).fit(customers.to_numpy()), customers.to_numpy().tolist()).text
+    frame = pytest.importorskip("polars").from_pandas(customers)
+    assert "polars DataFrame" in page(clusters, frame).text
+
+
 def test_a_hundred_clusters_take_less_than_half_a_megabyte(tmp_path):
     X = np.random.default_rng(0).normal(size=(500, 12))
     model = DPMeans(n_clusters=100, search="points", init="k-means++", random_state=0).fit(X)

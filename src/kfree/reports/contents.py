@@ -20,6 +20,7 @@ from kfree.reports.facts import Facts, facts_of
 from kfree.reports.sampling import Sample, draw
 from kfree.reports.scatter import Plane, density_lines, draw_map, frame_of
 from kfree.reports.stops import (
+    Look,
     Stop,
     Stops,
     choice_of,
@@ -113,11 +114,12 @@ def _clusters(asked: Asked) -> Page:
     names = tuple("" if asked.of_pixels else clean(name, NAME) for name in profile.names)
     sample = draw(labels, _ROWS)
     evidence: list[Picture] = []
+    note = ""
     if isinstance(model, DPMeans):
-        X = asked.X[sample.rows]
-        stops = stops_of_rows(model, X, sample, labels[sample.rows], names)
-        choice = choice_of(model, X, sample)
-        evidence += clearness_chart(choice, model.n_clusters_)
+        look = Look(model, asked.X, sample, np.array(asked.columns, dtype=object))
+        note = _said_of_look(look, sample)
+        stops = stops_of_rows(look, sample, labels[sample.rows], names)
+        evidence += clearness_chart(choice_of(look), model.n_clusters_)
     else:
         stops = _one_stop(labels[sample.rows], sample.weight, names, thing)
     if hasattr(model, "posterior_n_clusters_"):
@@ -128,7 +130,7 @@ def _clusters(asked: Asked) -> Page:
         f"{count(K, thing)} in {count(asked.n, 'row')}",
         clean(model.explain(), _LEAD),
         f"How many {thing}s" if len(stops.stops) > 1 or evidence else "Map",
-        _explore(asked, stops, sample, thing) if sample.rows.size else None,
+        _explore(asked, stops, sample, thing, note) if sample.rows.size else None,
         tuple(evidence),
         thing,
         cluster_cards(asked, profile, thing),
@@ -145,26 +147,47 @@ def _one_stop(labels: Array, weight: Array, names: tuple[str, ...], thing: str) 
     return with_colours([stop], 0, weight, thing)
 
 
-def _explore(asked: Asked, stops: Stops, sample: Sample, thing: str) -> Explorer:
-    """The map of some rows of a sample."""
+def _explore(asked: Asked, stops: Stops, sample: Sample, thing: str, note: str) -> Explorer:
+    """The map of some rows of a sample; ``note`` says more of the stops."""
     chosen = stops.stops[stops.chosen]
     points = draw(chosen.labels, _POINTS).rows
     X = asked.X[sample.rows[points]]
-    flat = flatten(_moderate(X), [clean(name, 40) for name in asked.columns], scale_of(asked.model))
-    units = X.shape[1] <= 2
-    plane = Plane(flat.xy, flat.labels, (units, units and X.shape[1] == 2), np.full(points.size, 4.0))
-    density = log_density_of(asked, X, flat.xy) if isinstance(asked.model, MixtureEstimator) else None
+    plane = _plane(asked, X)
+    density = log_density_of(asked, X, plane.xy) if isinstance(asked.model, MixtureEstimator) else None
     lines = [] if density is None else density_lines(frame_of(plane), density)
     title = f"Map of {count(points.size, 'row')} in the colours of their {thing}s"
-    note = f"Points are {number(points.size)} of {number(asked.n)} rows, drawn at random, some of every {thing}."
-    if points.size == asked.n:
-        note = "Points are all rows."
-    if len(stops.stops) > 1 and sample.rows.size < asked.n:
-        note += f" Other numbers of {thing}s are found in {number(sample.rows.size)} rows that stand for all."
-    if lines:
-        note += " Lines enclose half, 80 % and 95 % of the density."
     drawing = draw_map(plane, chosen.labels[points], chosen.shade, title, lines)
-    return Explorer(stops, points, drawing, tree_of(stops) if len(stops.stops) > 1 else None, note)
+    said = [_said_of_points(asked.n - round(float(stops.weight.sum())), points.size, asked.n, thing)]
+    if lines:
+        said.append("Lines enclose half, 80 % and 95 % of the density.")
+    return Explorer(stops, points, drawing, None if len(stops.stops) == 1 else tree_of(stops), " ".join([*said, note]))
+
+
+def _said_of_points(outside: int, shown: int, n: int, thing: str) -> str:
+    """Which rows are the points of a map."""
+    if shown < n - outside:
+        return f"Points are {number(shown)} of {number(n)} rows, drawn at random, some of every {thing}."
+    return (
+        f"Points are all rows of {thing}s; {number(outside)} rows are in none." if outside else "Points are all rows."
+    )
+
+
+def _said_of_look(look: Look, sample: Sample) -> str:
+    """Where other numbers of clusters were looked for, if not everywhere."""
+    where = [] if sample.whole else [f"{number(sample.rows.size)} rows that stand for all"]
+    if not look.whole:
+        where.append(f"the {number(look.columns.size)} columns that vary most")
+    return f"Other numbers of clusters are found in {' and '.join(where)}." if where else ""
+
+
+def _plane(asked: Asked, X: Any) -> Plane:
+    """Rows as one or two columns, whose numbers are told, or in the plane of their principal components."""
+    names = [clean(name, 40) for name in asked.columns]
+    flat = flatten(_moderate(X), names, scale_of(asked.model))
+    radius = np.full(X.shape[0], 4.0)
+    if X.shape[1] > 2:
+        return Plane(flat.xy, flat.labels, (False, False), radius)
+    return Plane(flat.xy, (names[0], names[1] if len(names) > 1 else ""), (True, len(names) > 1), radius)
 
 
 def _moderate(X: Any) -> Any:

@@ -1,10 +1,12 @@
 """Where the slider stops: the same things in 1, 2, 3, ... clusters, with colours that stay from stop to stop."""
 
+import time
 import warnings
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from kfree.estimators.dp_means import DPMeans
@@ -14,6 +16,8 @@ from kfree.reports.wording import NAME, clean, count, number
 
 #: Every number of clusters up to this is a stop; beyond it each is so much larger than the one before.
 _EVERY, _STEP = 24, 1.6
+#: Entries of the rows that they are looked for in, columns that are left at least, and seconds that it may take.
+_ENTRIES, _LEAST, _SECONDS = 100_000, 50, 20.0
 #: Stops go at least so far, and this much beyond what was found.
 _FEW, _BEYOND = 12, 1.3
 
@@ -76,20 +80,83 @@ def _inherited(shared: Array, shade: Array) -> Array:
     return np.array([next(free) if some < 0 else some for some in here])
 
 
-def stops_of_rows(model: DPMeans, X: Any, sample: Sample, labels: Array, names: tuple[str, ...]) -> Stops:
+class Look:
+    """The rows and columns in which other numbers of clusters are looked for, and the time there is for it."""
+
+    def __init__(self, model: DPMeans, X: Any, sample: Sample, names: Array):
+        most = max(_LEAST, _ENTRIES // max(1, sample.rows.size))
+        rows = X[sample.rows]
+        self.columns = np.arange(X.shape[1]) if X.shape[1] <= most else np.sort(np.argsort(-_spread(rows))[:most])
+        self.whole = self.columns.size == X.shape[1]
+        self.X = rows if self.whole else rows[:, self.columns]
+        self.weight = None if sample.whole else sample.weight
+        self.names, self.model, self.end = names[self.columns], model, time.monotonic() + _SECONDS
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() > self.end
+
+    def fit(self, n_clusters: int | None) -> DPMeans | None:
+        """So many clusters, or as many as there are, by the divergence of the model; None if that cannot be."""
+        mean = self.model.smoothing_mean
+        found = DPMeans(
+            n_clusters=n_clusters,
+            divergence=self.model.divergence,
+            weighting=self.model.weighting,
+            smoothing=self.model.smoothing,
+            smoothing_mean=None if mean is None else np.asarray(mean)[self.columns],
+            max_time=max(0.0, self.end - time.monotonic()),
+        )
+        with warnings.catch_warnings(), suppress(ValueError):
+            # fewer different rows, a prior that draws them together, numbers that have no squares
+            warnings.simplefilter("ignore")
+            return found.fit(self.X, sample_weight=self.weight)
+        return None
+
+
+def _spread(X: Any) -> Array:
+    """Variances of columns, in a unit of their own."""
+    largest = float(abs(X).max()) or 1.0
+    X = X / largest
+    squares = X.multiply(X) if sp.issparse(X) else X * X
+    return np.asarray(squares.mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
+
+
+def stops_of_rows(look: Look, sample: Sample, labels: Array, names: tuple[str, ...]) -> Stops:
     """The clusters of a sample for other numbers of them; where the model is, those it found.
 
-    ``X`` and ``labels`` are those of the sample, ``names`` those of the model's clusters, empty if they have none.
+    ``labels`` are those of the sample, ``names`` those of the model's clusters, empty if they have none.
     """
-    window = model.lam_window_ if model.lam_ is not None else None
-    sizes = np.bincount(labels, weights=sample.weight, minlength=len(names))
-    found = {len(names): Stop(labels, sizes, names, price_words(window, "cluster"), np.empty(0))}
-    for K in numbers_to_try(len(names), X.shape[0]):
-        other = _clusters(model, X, sample, K, named=any(names))
-        if other is not None:
-            found[K] = other
+    window = look.model.lam_window_ if look.model.lam_ is not None else None
+    sizes, K = np.bincount(labels, weights=sample.weight, minlength=len(names)), len(names)
+    found = {K: Stop(labels, sizes, names, price_words(window, "cluster"), np.empty(0))}
+    for number_of_clusters in sorted(numbers_to_try(K, labels.size), key=lambda some: abs(some - K)):
+        other = None if look.over else look.fit(number_of_clusters)
+        if other is not None and other.n_clusters_ == number_of_clusters:
+            found[number_of_clusters] = _stop(look, other, named=any(names))
     numbers = sorted(found)
-    return with_colours([found[K] for K in numbers], numbers.index(len(names)), sample.weight, "cluster")
+    return with_colours([found[some] for some in numbers], numbers.index(K), sample.weight, "cluster")
+
+
+def _stop(look: Look, other: DPMeans, *, named: bool) -> Stop:
+    """The stop of other clusters of the sample; prices are those of all columns."""
+    names = ("",) * other.n_clusters_
+    if named:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the sample is an array, whose columns have no names
+            other.feature_names_in_ = look.names
+            names = tuple(clean(name, NAME) for name in other._profile(look.X).names)
+    price = price_words(other.lam_window_, "cluster") if look.whole else ""
+    return Stop(other.labels_, other.cluster_weights_, names, price, np.empty(0))
+
+
+def choice_of(look: Look) -> Any:
+    """How clear each number of clusters is: the ``choice_`` of the model, or found by looking; None if unknown."""
+    if look.model.choice_ is not None or look.over or look.X.shape[0] < 2:
+        return look.model.choice_
+    choice = getattr(look.fit(None), "choice_", None)
+    return choice if choice is not None and choice.complete else None
 
 
 def numbers_to_try(found: int, most: int) -> list[int]:
@@ -99,43 +166,6 @@ def numbers_to_try(found: int, most: int) -> list[int]:
     while numbers[-1] * _STEP < found / _BEYOND:
         numbers.append(round(numbers[-1] * _STEP))
     return [K for K in sorted({*numbers, far}) if found != K < most]
-
-
-def _clusters(model: DPMeans, X: Any, sample: Sample, K: int, *, named: bool) -> Stop | None:
-    """Exactly so many clusters of a sample, by the divergence of the model; None if there are not as many."""
-    other = DPMeans(
-        n_clusters=K,
-        divergence=model.divergence,
-        weighting=model.weighting,
-        smoothing=model.smoothing,
-        smoothing_mean=model.smoothing_mean,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            other.fit(X, sample_weight=None if sample.whole else sample.weight)
-        except ValueError:  # fewer different rows, a prior that draws them together, or numbers that have no squares
-            return None
-        if hasattr(model, "feature_names_in_"):  # the sample is an array, which has none
-            other.feature_names_in_ = model.feature_names_in_
-        names = tuple(clean(name, NAME) if named else "" for name in other._profile(X).names)
-    return Stop(other.labels_, other.cluster_weights_, names, price_words(other.lam_window_, "cluster"), np.empty(0))
-
-
-def choice_of(model: DPMeans, X: Any, sample: Sample) -> Any:
-    """How clear each number of clusters is: the ``choice_`` of the model, or found by looking at the sample."""
-    if model.choice_ is not None or X.shape[0] < 2:
-        return model.choice_
-    look = DPMeans(
-        divergence=model.divergence,
-        weighting=model.weighting,
-        smoothing=model.smoothing,
-        smoothing_mean=model.smoothing_mean,
-    )
-    with warnings.catch_warnings(), suppress(ValueError):  # too large or too small for squares
-        warnings.simplefilter("ignore")
-        return look.fit(X, sample_weight=None if sample.whole else sample.weight).choice_
-    return None
 
 
 def stops_of_topics(groups: list[Array], sizes: Array, names: list[str], prices: list[str]) -> Stops:
