@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -178,8 +179,26 @@ def test_lists_and_polars_frames_have_a_page(clusters, customers, page):
     assert "polars DataFrame" in page(clusters, frame).text
 
 
+def test_of_wide_tables_the_columns_that_vary_most_are_looked_at(page):
+    X = groups_of_rows((200, 150), 400)
+    X[:, 300:] = 0.01 * X[:, 300:]
+    made = page(DPMeans(n_clusters=2).fit(X), X)
+    assert "Other numbers of clusters are found in the 285 columns that vary most." in made.text
+    assert "high column 3" in made.text or "low column 3" in made.text
+
+
+def test_when_the_time_is_up_there_is_no_slider(clusters, customers, page, monkeypatch):
+    monkeypatch.setattr("kfree.reports.stops._SECONDS", -1.0)
+    made = page(clusters, customers)
+    assert not made.all("input", type="range")
+    assert len(made.stops) == 1
+    assert len(made.all("article", class_="card")) == 4
+
+
 def test_a_hundred_clusters_take_less_than_half_a_megabyte(tmp_path):
-    X = np.random.default_rng(0).normal(size=(500, 12))
+    names = [f"a column with quite a long name, of which there are many: {j}" for j in range(12)]
+    rows = [f"a row whose name is long as well: {i}" for i in range(500)]
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(500, 12)), columns=names, index=rows)
     model = DPMeans(n_clusters=100, search="points", init="k-means++", random_state=0).fit(X)
     file = report(model, X, tmp_path / "page.html")
     assert file.stat().st_size < 500_000
@@ -237,8 +256,8 @@ def test_bad_models_rows_and_places_are_told(clusters, customers, tmp_path):
         report(3, customers, tmp_path / "page.html")
     with pytest.raises(ValueError, match="This KFeatures has not been fitted"):
         report(KFeatures(), customers, tmp_path / "page.html")
-    with pytest.raises(ValueError, match="features"):
-        report(clusters, customers.to_numpy()[:, :3], tmp_path / "page.html")
+    with pytest.raises(ValueError, match="feature names"):
+        report(clusters, customers.iloc[:, :3], tmp_path / "page.html")
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         report(clusters, customers, tmp_path / "nowhere" / "page.html")
     with pytest.raises(IsADirectoryError, match="is a folder"):

@@ -159,7 +159,7 @@ def _explore(asked: Asked, stops: Stops, sample: Sample, thing: str, note: str) 
     drawing = draw_map(plane, chosen.labels[points], chosen.shade, title, lines)
     said = [_said_of_points(asked.n - round(float(stops.weight.sum())), points.size, asked.n, thing)]
     if lines:
-        said.append("Lines enclose half, 80 % and 95 % of the density.")
+        said.append(f"Lines enclose {percent(0.5)}, {percent(0.8)} and {percent(0.95)} of the density.")
     return Explorer(stops, points, drawing, None if len(stops.stops) == 1 else tree_of(stops), " ".join([*said, note]))
 
 

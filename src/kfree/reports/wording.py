@@ -34,7 +34,7 @@ def number(value: Any) -> str:
     if value == round(value) and abs(value) < _WHOLE:
         return f"{value:,.0f}".replace(",", "\u202f").replace("-", "−")
     size = abs(value)
-    text = f"{value:,.0f}" if 1e4 <= size < _WHOLE else f"{value:.4g}"
+    text = f"{value:,.0f}" if 1e3 <= size < _WHOLE else f"{value:.4g}"
     return text.replace(",", "\u202f").replace("e+0", "e").replace("e+", "e").replace("e-0", "e-").replace("-", "−")
 
 
@@ -44,8 +44,8 @@ def percent(share: Any) -> str:
     if not math.isfinite(share):
         return NOTHING
     if 0 < share < 0.1:
-        return "< 0.1 %"
-    return f"{share:.0f} %" if share >= 10 or share == round(share) else f"{share:.1f} %"
+        return "<\u00a00.1\u00a0%"
+    return (f"{share:.0f}" if share >= 10 or share == round(share) else f"{share:.1f}") + "\u00a0%"
 
 
 def count(n: int, thing: str) -> str:
