@@ -18,10 +18,17 @@ $(STAMP): pyproject.toml $(NATIVE) | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --editable ".[test]" --config-settings=cmake.define.KFREE_WERROR=ON
 	touch $@
 
+# packages of others: what is there already keeps its version, and what cannot be had is done without: tests skip it
+$(VENV)/.integrations: $(STAMP)
+	$(BIN)/python -m pip freeze --exclude-editable > $@.txt
+	-$(BIN)/python -m pip install --quiet --constraint $@.txt --editable ".[integrations]" --config-settings=cmake.define.KFREE_WERROR=ON
+	-$(BIN)/python -m pip install --quiet --no-deps "bertopic>=0.17"
+	touch $@
+
 demo: $(STAMP)            ## cluster the digits, print what was found, write demo/
 	$(BIN)/python examples/demo.py demo
 
-test: $(STAMP) lint       ## style, types, and the whole suite
+test: $(VENV)/.integrations lint  ## style, types, and the whole suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)

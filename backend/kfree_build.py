@@ -33,7 +33,8 @@ _WITHOUT_KERNELS = {"wheel.cmake": "false", "wheel.py-api": "py3", "wheel.exclud
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """A wheel with the kernels of every set of instructions."""
     settings = dict(config_settings or {})
-    return _build.build_wheel(wheel_directory, settings if _has_compiler() else settings | _WITHOUT_KERNELS)
+    found = _compile(lambda: _build.build_wheel(wheel_directory, settings))
+    return found or _build.build_wheel(wheel_directory, settings | _WITHOUT_KERNELS)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
@@ -42,14 +43,32 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     Not scikit-build-core's own way: its import hook would hide copies of kfree on PYTHONPATH.
     """
     settings = dict(config_settings or {})
-    if _has_compiler():
+
+    def beside():
         defined = [f"-D{key[len('cmake.define.') :]}={value}" for key, value in settings.items() if "define." in key]
         folder, python = _ROOT / "build" / "editable", f"-DPython_EXECUTABLE={sys.executable}"
         ninja = ["-G", "Ninja"] if shutil.which("ninja") else []
         command = ["cmake", "-S", _ROOT, "-B", folder, *ninja, "-DCMAKE_BUILD_TYPE=Release", "-DKFREE_BESIDE=ON"]
         subprocess.run([*command, "-DKFREE_LEVELS=machine", python, *defined, *_arguments()], check=True)
         subprocess.run(["cmake", "--build", folder, "--parallel", str(os.cpu_count() or 1)], check=True)
+
+    _compile(beside)
     return _write_pointer(Path(wheel_directory))
+
+
+def _compile(build):
+    """What a build gives; None where there is no compiler, or none but a fetched one that fails."""
+    if os.environ.get("KFREE_BUILD", "") == "reference":
+        return None
+    if "CXX" in os.environ or any(map(_runs, _COMPILERS)):
+        return build()
+    if not _fetch_zig():
+        return None
+    try:
+        return build()
+    except (Exception, SystemExit) as error:
+        print(f"kfree: zig failed ({error}); installing without compiled kernels", file=sys.stderr)
+        return None
 
 
 def _write_pointer(folder):
@@ -71,12 +90,8 @@ def _arguments():
     return os.environ.get("CMAKE_ARGS", "").split()
 
 
-def _has_compiler():
-    """Whether there is a C++ compiler, or one could be fetched; zig's is then the one that cmake finds."""
-    if os.environ.get("KFREE_BUILD", "") == "reference":
-        return False
-    if "CXX" in os.environ or any(map(_runs, _COMPILERS)):
-        return True
+def _fetch_zig():
+    """Whether zig could be had from PyPI; its compiler is then the one that cmake finds."""
     print("kfree: no C++ compiler here; trying the package ziglang", file=sys.stderr)
     folder = Path(tempfile.mkdtemp(prefix="kfree-zig-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -99,7 +114,7 @@ def _use_zig(folder):
     linux = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
     target = f"-target {platform.machine()}-linux-gnu.2.28 -mcpu=baseline" if linux else ""
     zig = next((folder / "ziglang").glob("zig*"))
-    for name, words in (("c++", f"c++ {target}"), ("ar", "ar"), ("ranlib", "ranlib")):
+    for name, words in (("c++", f"c++ -g0 {target}"), ("ar", "ar"), ("ranlib", "ranlib")):
         script = folder / f"zig-{name}"
         script.write_text(f'#!/bin/sh\nexec "{zig}" {words} "$@"\n')
         script.chmod(0o755)

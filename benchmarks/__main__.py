@@ -1,6 +1,7 @@
 """``python -m benchmarks [table ...] [--quick]``: measure, print, and write docs/benchmarks/."""
 
 import argparse
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.data import ROOT
@@ -21,6 +22,8 @@ def parse(arguments=None):
     unknown = [name for name in options.tables if name not in NAMES]
     if unknown:
         parser.error(f"no table called {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    if not options.quick and find_spec("numba") is None:
+        parser.error("the loops of rivals need numba, which is in the extra bench: make bench installs it")
     return options
 
 

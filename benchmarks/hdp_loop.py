@@ -1,7 +1,8 @@
 """The hard HDP as its paper writes it, compiled, one row and one local cluster at a time; squared distances."""
 
 import numpy as np
-from numba import njit
+
+from benchmarks.compiled import njit
 
 #: Most clusters there is room for.
 ROOM = 1024

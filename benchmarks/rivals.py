@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from sklearn.cluster import KMeans
 from sklearn.cluster._k_means_lloyd import lloyd_iter_chunked_dense
 from threadpoolctl import threadpool_limits
 
 from benchmarks import THREADS
+from benchmarks.compiled import njit
 from benchmarks.measure import best_of
 
 HOME = Path(__file__).resolve().parent

@@ -15,8 +15,10 @@
 #endif
 #include <Python.h>
 
+#include <chrono>
 #include <span>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -128,7 +130,15 @@ struct NoGil {
     NoGil() = default;
     NoGil(const NoGil&) = delete;
     NoGil& operator=(const NoGil&) = delete;
-    ~NoGil() { PyEval_RestoreThread(state); }
+    ~NoGil() {
+        try {
+            PyEval_RestoreThread(state);
+        } catch (...) {
+            // The interpreter is ending and unwinds this thread, a daemon. What is up the stack would touch objects
+            // without the GIL, so the thread waits for the end of the process, as it would in Python 3.14.
+            for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+        }
+    }
 };
 
 // One form of a kernel: the types it takes, and how it is called.

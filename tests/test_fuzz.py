@@ -25,6 +25,7 @@ INPUTS = {
     "KernelDPMixture": 150,
     "GibbsDPMixture": 150,
     "KFeatures": 80,
+    "GibbsIBP": 20,
 }
 CASES = sorted(campaign.CASES.glob("*.json"))
 

@@ -1,5 +1,6 @@
 """The package as it is installed: nothing is written, nothing goes stale, and it runs without compiled kernels."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -129,6 +130,26 @@ def test_a_machine_without_a_compiler_and_without_a_network_installs_the_referen
     said, complained = run(FIT, site)
     assert said == LABELS
     assert complained.count("without its compiled kernels") == 1
+
+
+def test_a_compiler_that_was_fetched_may_fail_but_one_that_is_there_may_not(monkeypatch, capsys):
+    pytest.importorskip("scikit_build_core")
+    monkeypatch.syspath_prepend(ROOT / "backend")
+    backend = importlib.import_module("kfree_build")
+    for name in ("CXX", "KFREE_BUILD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(backend, "_fetch_zig", lambda: True)
+
+    def fails():
+        raise SystemExit(1)
+
+    monkeypatch.setattr(backend, "_runs", lambda compiler: False)
+    assert backend._compile(fails) is None
+    assert "installing without compiled kernels" in capsys.readouterr().err
+    assert backend._compile(lambda: "a wheel") == "a wheel"
+    monkeypatch.setattr(backend, "_runs", lambda compiler: True)
+    with pytest.raises(SystemExit):
+        backend._compile(fails)
 
 
 @pytest.mark.parametrize("level", native.usable())

@@ -83,21 +83,30 @@ i64 visit_rows(i64 first, MatIn cost, In slack, In unit, In alone, Rows group, R
 }
 
 void share_gains(MatIn cost, In weight, Rows group, Mat<const bool> held, MatOut add, MatOut drop, Vec<i32> labels) {
+    const i64 K = cost.p;
+    // What is added to costs so that clusters do not count that the group holds, and that it does not hold: loops
+    // over numbers are done several at a time, those that ask flags are not.
+    std::vector<double> if_held(std::size_t(held.n * K)), if_not(std::size_t(held.n * K));
+    for (i64 at = 0; at < held.n * K; ++at) (held[0][at] ? if_not : if_held)[std::size_t(at)] = INF;
     for (i64 r = 0; r < cost.n; ++r) {
-        const i64 g = group[r], K = cost.p;
+        const i64 g = group[r];
         const double* __restrict mine = cost[r], w = weight[r];
-        const bool* __restrict holds = held[g];
+        const double* __restrict own = if_held.data() + g * K;
+        const double* __restrict others = if_not.data() + g * K;
         double best = INF, second = INF;
         i64 arg = -1;
         for (i64 k = 0; k < K; ++k) {
-            if (!holds[k] || !(mine[k] < second)) continue;
-            if (mine[k] < best) second = best, best = mine[k], arg = k;
-            else second = mine[k];
+            const double value = mine[k] + own[k];
+            if (!(value < second)) continue;
+            if (value < best) second = best, best = value, arg = k;
+            else second = value;
         }
         labels[r] = i32(arg);
         double* __restrict gains = add[g];
-        for (i64 k = 0; k < K; ++k)
-            if (!holds[k] && mine[k] < best) gains[k] += w * (best - mine[k]);
+        for (i64 k = 0; k < K; ++k) {
+            const double gain = best - (mine[k] + others[k]);
+            gains[k] += w * (gain > 0.0 ? gain : 0.0);
+        }
         if (arg >= 0) drop(g, arg) += w * (second - best);
     }
 }

@@ -29,7 +29,7 @@ double rise(double a, double v);
 // What is drawn: uniform numbers made beforehand.
 struct Draws {
     Rows order;            // rows in turn; also the order in which splits deal rows
-    In uniforms;           // for each of the turns; none: rows stay
+    In uniforms;           // for the first of the turns; the other rows stay
     Mat<const i64> pairs;  // rows that splits and merges begin with
     MatIn deals;           // for each of the pairs and turns
     In accepts;            // for each of the pairs

@@ -37,18 +37,45 @@ Full::Full(MatIn X, In weight, In mean, MatIn root, In counts)
 }
 
 // along = root (x - mean), and its square.
-double Full::square(const Cluster& cluster, const double* x) const {
-    const i64 D = X_.p;
-    double* __restrict along = along_.data();
+static double squared(const double* __restrict column, const double* mean, const double* x, i64 D,
+                      double* __restrict along) {
     for (i64 d = 0; d < D; ++d) along[d] = 0.0;
-    const double* __restrict column = cluster.root.data();
     for (i64 e = 0; e < D; ++e, column += D) {
-        const double gap = x[e] - cluster.mean[std::size_t(e)];
-        for (i64 d = e; d < D; ++d) along[d] += column[d] * gap;
+        const double gap = x[e] - mean[e];
+        for (i64 d = e & ~i64(7); d < D; ++d) along[d] += column[d] * gap;  // zeros before e: whole vectors
     }
     double total = 0.0;
     for (i64 d = 0; d < D; ++d) total += along[d] * along[d];
     return total;
+}
+
+// The same for a few columns, whose number is known at compile time, in registers.
+template <i64 D>
+static double squared(const double* column, const double* mean, const double* x, double* __restrict along) {
+    double total = 0.0;
+    for (i64 d = 0; d < D; ++d) {
+        double sum = 0.0;
+        for (i64 e = 0; e <= d; ++e) sum += column[e * D + d] * (x[e] - mean[e]);
+        along[d] = sum;
+        total += sum * sum;
+    }
+    return total;
+}
+
+double Full::square(const Cluster& cluster, const double* x) const {
+    const double *root = cluster.root.data(), *mean = cluster.mean.data();
+    double* along = along_.data();
+    switch (X_.p) {
+        case 1: return squared<1>(root, mean, x, along);
+        case 2: return squared<2>(root, mean, x, along);
+        case 3: return squared<3>(root, mean, x, along);
+        case 4: return squared<4>(root, mean, x, along);
+        case 5: return squared<5>(root, mean, x, along);
+        case 6: return squared<6>(root, mean, x, along);
+        case 7: return squared<7>(root, mean, x, along);
+        case 8: return squared<8>(root, mean, x, along);
+        default: return squared(root, mean, x, X_.p, along);
+    }
 }
 
 double Full::constant(double rows, double degrees, double weight) const {
@@ -62,7 +89,8 @@ double Full::constant(double rows, double degrees, double weight) const {
 double Full::join(const Cluster& cluster, i64 i) const {
     const double weight = weight_[i], share = cluster.rows * weight / (cluster.rows + weight);
     const double fixed = kept(cluster.joining, weight, [&] { return constant(cluster.rows, cluster.degrees, weight); });
-    const double stretch = std::log1p(share * square(cluster, X_[i]));
+    // not log1p: what it would add to a chance is rounding, and it takes as long as all the rest
+    const double stretch = std::log(1.0 + share * square(cluster, X_[i]));
     return fixed - 0.5 * (weight * cluster.log_det + (cluster.degrees + weight) * stretch);
 }
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         lam_for_k,
         lam_for_n_components,
         lam_path,
+        load,
         radius_for_k,
         truncation_level,
     )
@@ -82,6 +83,7 @@ _HOMES = {
         "lam_for_k",
         "lam_for_n_components",
         "lam_path",
+        "load",
         "radius_for_k",
         "truncation_level",
     ),
@@ -102,6 +104,7 @@ _HOMES = {
     "kfree.versions": ("show_versions",),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = {"anndata": "kfree.anndata"}
 
 __all__ = [
     "KL",
@@ -141,6 +144,7 @@ __all__ = [
     "lam_for_k",
     "lam_for_n_components",
     "lam_path",
+    "load",
     "radius_for_k",
     "report",
     "show_versions",
@@ -152,8 +156,10 @@ def __getattr__(name: str) -> Any:
     """Import public names when they are first used, so that ``import kfree`` costs nothing."""
     if name in _WHERE:
         return getattr(import_module(_WHERE[name]), name)
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     raise AttributeError(f"module 'kfree' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])

@@ -92,7 +92,9 @@ def test_a_hundred_clusters_are_drawn():
     rng = np.random.default_rng(0)
     labels = np.arange(300) % 100
     drawn(ClusterMapDisplay.from_predictions(rng.normal(size=(300, 2)), labels))
-    drawn(ClusterTreeDisplay.from_predictions([labels // 10, labels]))
+    tree = ClusterTreeDisplay.from_predictions([labels // 10, labels])
+    drawn(tree)
+    assert tree.levels_[1].width.min() > 0
     for kind in ("heatmap", "profiles", "images"):
         display = CentersDisplay(centres=rng.normal(size=(100, 49)), sizes=np.ones(100))
         drawn(display.plot(kind=kind, image_shape=(7, 7)))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kfree import (
     BPMeans,
@@ -37,6 +38,23 @@ class ShortFit(NamedTuple):
     def result(self) -> str:
         """What a fit comes to, bit for bit."""
         return digest(self.run())
+
+
+def check(model: Any, fit: ShortFit) -> None:
+    """A model must fit together."""
+    if hasattr(model, "Z_"):
+        left = ((fit.X - model.inverse_transform(model.Z_)) ** 2).sum()
+        assert_allclose(model.inertia_, left, rtol=1e-7, atol=1e-7)
+    elif hasattr(model, "doc_topic_"):
+        assert_allclose(model.transform(fit.X).sum(axis=1), 1.0)
+        assert model.objective_ == model.objective_trace_[-1]
+    else:
+        groups = {} if fit.groups is None else {"groups": fit.groups}
+        assert_array_equal(model.labels_, model.predict(fit.X, **groups))
+    trace = getattr(model, "objective_trace_", None)
+    if trace is not None:
+        assert np.isfinite(trace).all()
+        assert (np.diff(trace) <= 1e-9 * (np.abs(trace[:-1]) + 1.0)).all()
 
 
 def digest(model: Any) -> str:

@@ -43,20 +43,16 @@ def test_rows_that_make_clusters_nearly_singular_keep_their_digits(name):
         assert_allclose(marginal, plain, 1e-7)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("sweep", "pairs"), [(True, 0), (False, 3), (True, 1)])
-def test_runs_visit_partitions_as_often_as_the_posterior_says(name, sweep, pairs, weighted):
+def test_runs_visit_partitions_as_often_as_the_posterior_says(name):
     rng = np.random.default_rng(11)
-    given = case(name, 5, 2, rng, weighted=weighted)
+    given = case(name, 5, 2, rng, weighted=True)
     every, exact = posterior(given, -0.3)
     place = {labels: k for k, labels in enumerate(every)}
     visits, labels = np.zeros(len(every)), np.zeros(5, np.int32)
     kernel = getattr(native, name)
-    if not sweep:  # splits and merges alone reach every partition, too
-        pairs = 6
     for _ in range(25_000):
-        kernel(*given.arguments, turns(rng, 5, pairs, sweep=sweep), -0.3, labels, NONE)
+        kernel(*given.arguments, turns(rng, 5, 1), -0.3, labels, NONE)
         visits[place[tuple(labels.tolist())]] += 1
     assert 0.5 * np.abs(visits / visits.sum() - exact).sum() < 0.02
 
@@ -70,7 +66,7 @@ def test_wrong_draws_are_refused(wrong):
     if wrong == "order":
         order[:] = 1
     elif wrong == "uniforms":
-        uniforms = uniforms[:4]
+        uniforms = np.append(uniforms, 0.5)
     elif wrong == "pairs":
         pairs[0, 0] = 6
     elif wrong == "deals":

@@ -217,6 +217,14 @@ class ClusterTreeDisplay:
         """Clusters of a level."""
         return int(self.labels[i].max(initial=-1)) + 1
 
+    def _unit(self) -> float:
+        """Width of all rows: what the gaps of the level with the most clusters leave."""
+        return 1.0 - self._gap() * (max(map(self._count, range(len(self.labels)))) - 1)
+
+    def _gap(self) -> float:
+        """Room between two clusters; all of it together takes no more than half of a level."""
+        return min(_GAP, 0.5 / max(map(self._count, range(len(self.labels)))))
+
     def _shared(self, upper: Array, lower: Array) -> Array:
         """Shares of the rows (K, L) that are in a cluster of one level and a cluster of the next."""
         both = (upper >= 0) & (lower >= 0)
@@ -228,16 +236,14 @@ class ClusterTreeDisplay:
     def _arrange(self, shared: list[Array]) -> list[Level]:
         """Clusters of each level below those that their rows come from."""
         kinds = [self._shared(labels, self.labels[self.chosen]).argmax(axis=1) for labels in self.labels]
-        widest = max(self._count(i) for i in range(len(self.labels)))
-        unit = 1.0 - _GAP * (widest - 1)
         levels: list[Level] = []
         tops, bottoms = self._heights()
         for i, labels in enumerate(self.labels):
-            width = unit * self._shared(labels, labels).sum(axis=1)
+            width = self._unit() * self._shared(labels, labels).sum(axis=1)
             order = self._order(shared[i - 1], levels[-1]) if i else self._first_order(shared, len(width))
             left = np.empty(len(width))
-            room = width[order].sum() + _GAP * (len(width) - 1)
-            left[order] = (1 - room) / 2 + np.concatenate([[0.0], np.cumsum(width[order] + _GAP)[:-1]])
+            room = width[order].sum() + self._gap() * (len(width) - 1)
+            left[order] = (1 - room) / 2 + np.concatenate([[0.0], np.cumsum(width[order] + self._gap())[:-1]])
             levels.append(Level(left, width, order, kinds[i], tops[i], bottoms[i]))
         return levels
 
@@ -275,7 +281,7 @@ class ClusterTreeDisplay:
     def _draw_bands(self, i: int, shared: Array, shades: list[str]) -> list[Any]:
         """What goes from a level to the next: bands leave and enter in the order of where they come from and go to."""
         upper, lower = self.levels_[i], self.levels_[i + 1]
-        unit = upper.width.sum() / max(shared.sum(), 1e-300)
+        unit = self._unit()
         start, end, bands = upper.left.copy(), lower.left.copy(), []
         for a in upper.order:
             for b in lower.order:

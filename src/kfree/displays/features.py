@@ -96,10 +96,8 @@ class FeaturesDisplay:
             As in :meth:`plot`.
         inverse : callable, default=None
             From rows of the fit to rows that can be seen: ``pca.inverse_transform``, say.
-        names : sequence of str, default=None
-            Names of the features; their numbers by default.
-        columns : sequence of str, default=None
-            Names of the columns; by default those of the fit.
+        names, columns : sequences of str, default=None
+            Names of the features, by default their numbers, and of the columns, by default those of the fit.
         noun : str, default="rows"
             What the rows are, for the titles.
 

@@ -1,5 +1,6 @@
 """The public classes: check, fit, publish."""
 
+from kfree.estimators._saving import load
 from kfree.estimators.bp_means import BPMeans, lam_for_n_components
 from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.gibbs_ibp import GibbsIBP
@@ -31,6 +32,7 @@ __all__ = [
     "lam_for_k",
     "lam_for_n_components",
     "lam_path",
+    "load",
     "radius_for_k",
     "truncation_level",
 ]

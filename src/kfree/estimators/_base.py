@@ -4,24 +4,23 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._endings import warn_unfinished
+from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
 from kfree.estimators._words import Profiled
 from kfree.families import FAMILIES, Array, make_family
 from kfree.inference.goal import Goal, Order, Start
-from kfree.inference.loop import Budget, Info
-from kfree.models.checks import check_choice, check_flag, check_number, check_verbose, works_on_sparse
+from kfree.inference.loop import Budget
+from kfree.models.checks import works_on_sparse
 from kfree.models.clusters import Model, Problem
 from kfree.models.matching import Matched, match_clusters
 from kfree.models.sights import Yardstick
 from kfree.rows import set_span_threads
-
-_INITS = ("auto", "mean", "farthest_first", "k-means++")
-_ORDERS = ("random", "index")
 
 
 def finite_part(trace: list[float]) -> Array:
@@ -29,12 +28,14 @@ def finite_part(trace: list[float]) -> Array:
     return np.array([value for value in trace if value < np.inf])
 
 
-class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RunningEstimator):
     """An estimator whose model is a set of centres."""
 
+    _words = Words(moves=True)
     _model: Model
     n_clusters_: int
     converged_: bool
+    cluster_weights_: Any
     divergence: Any
     init: Any
     order: Any
@@ -67,6 +68,9 @@ class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         with set_span_threads():
             return self._model.divergences(X)
 
+    def _parts(self) -> Parts:
+        return Parts("clusters", self.cluster_weights_, float(self.cluster_weights_.sum()))
+
     @property
     def _n_features_out(self):
         return self.n_clusters_
@@ -82,20 +86,6 @@ class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         tags.input_tags.positive_only = family.lower >= 0
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _check_common(self) -> None:
-        if isinstance(self.init, str) or self.init is None:
-            check_choice("init", self.init, _INITS)
-        if isinstance(self.order, str) or self.order is None:
-            check_choice("order", self.order, _ORDERS)
-        check_number("n_init", self.n_init, least=1, integer=True)
-        check_number("max_iter", self.max_iter, least=1, integer=True)
-        check_number("tol", self.tol, least=0.0)
-        if self.max_clusters is not None:
-            check_number("max_clusters", self.max_clusters, least=1, integer=True)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
-        check_flag("warm_start", self.warm_start)
 
     def _problem(self, X: Any, sample_weight: Any) -> Problem:
         return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
@@ -116,20 +106,6 @@ class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if goal.order is Order.RANDOM or goal.start is Start.KMEANS_PLUS_PLUS:
             return check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init)
         return np.zeros(1, np.int64)
-
-    def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            if self.verbose > 1 or not phase.startswith("sample"):
-                print(
-                    f"[{type(self).__name__}] {phase}, pass {count}: {info.n_clusters} clusters, "
-                    f"objective {info.objective:.6g}, "
-                    f"{100 * info.changed:.3g} % changed label, {info.opened} opened"
-                )
-
-        return report
 
     def _warn(self, message: str, budget: Budget) -> None:
         if message:

@@ -31,15 +31,19 @@ def _no_room(error: BaseException) -> bool:
     return lock or (isinstance(error, RuntimeError) and "can't start new thread" in str(error))
 
 
-def warn_unfinished(estimator: Any, budget: Budget, otherwise: str) -> None:
-    """Warn if a fit was interrupted, ran out of time, or else (``otherwise`` says how) did not converge."""
+def ending(estimator: Any, budget: Budget) -> str:
+    """Why a fit whose budget is spent came to its end."""
     if budget.interrupted:
-        reason = "The fit was interrupted"
-    elif estimator.converged_:
+        return "was interrupted"
+    if budget.stopped:
+        return "was stopped by a callback"
+    return f"stopped after max_time={estimator.max_time:g} s"
+
+
+def warn_unfinished(estimator: Any, budget: Budget, otherwise: str) -> None:
+    """Warn if a fit was interrupted, stopped, ran out of time, or else (``otherwise`` says how) did not converge."""
+    if estimator.converged_ and not budget.interrupted:
         return
-    elif estimator.max_time is not None and budget.spent:
-        reason = f"The fit stopped after max_time={estimator.max_time:g} s"
-    else:
-        reason = otherwise
+    reason = f"The fit {ending(estimator, budget)}" if budget.spent else otherwise
     # the caller of fit, which calls _warn, which calls this
     warnings.warn(f"{reason}; this is the best model so far.", ConvergenceWarning, stacklevel=4)

@@ -4,25 +4,26 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._endings import warn_unfinished
+from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.feature_goal import FeatureGoal
-from kfree.inference.loop import Budget, Info, attempt
-from kfree.models.checks import check_choice, check_number, check_verbose
+from kfree.inference.loop import Budget, attempt
 from kfree.models.explain_features import Priced, explain_priced
 from kfree.models.features import FeatureModel, FeatureProblem, FittedFeatures
 from kfree.rows import set_span_threads
 
-ROWS = ("exact", "coordinate")
 
-
-class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
     """An estimator whose model is a set of means, of which a row has none, one or many."""
+
+    _words = Words("features", details=("K-features", "collapsed", "BP-means"))
 
     algorithm: Any
     row: Any
@@ -134,6 +135,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         price = getattr(self, "lam_", None), getattr(self, "lam_window_", None)
         return explain_priced(Priced(self.Z_, self.explained_, *price))
 
+    def _parts(self) -> Parts:
+        return Parts("features", self.counts_, float(len(self.Z_)))
+
     @property
     def _n_features_out(self):
         return self.n_components_
@@ -146,30 +150,6 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-    def _check_common(self, algorithms: tuple[str, ...]) -> None:
-        check_choice("algorithm", self.algorithm, algorithms)
-        if not isinstance(self.base, bool | np.bool_):
-            check_choice("base", self.base, ("auto", "intercept"))
-        check_number("n_init", self.n_init, least=1, integer=True)
-        check_number("max_iter", self.max_iter, least=1, integer=True)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
-        if self.n_jobs is not None:
-            check_number("n_jobs", self.n_jobs, integer=True)
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs must not be 0. Pass a number of restarts at a time, or -1 for all cores.")
-        check_verbose(self.verbose)
-
-    def _check_lam(self, lam: Any) -> float | None:
-        """The price, None for "auto"."""
-        if isinstance(lam, str) or lam is None:
-            check_choice("lam", lam, ("auto",))
-            return None
-        check_number("lam", lam, above=0.0, hint="It is what one more feature must save. 'auto' chooses it.")
-        if not np.isfinite(lam):
-            raise ValueError(f"lam must be finite, got {lam!r}. A lam above the sum of squares of X gives no features.")
-        return float(lam)
 
     def _problem(self, X: Any, sample_weight: Any) -> FeatureProblem:
         """Checked rows."""
@@ -213,19 +193,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             return np.random.SeedSequence(0)
         return np.random.SeedSequence(int(check_random_state(self.random_state).randint(2**31 - 1)))
 
-    def _budget(self) -> Budget:
-        return Budget(self.max_time, self._reporter() if self.verbose > 1 else None)
-
-    def _reporter(self):
-        def report(phase: str, count: int, info: Info) -> None:
-            print(f"[{type(self).__name__}] {phase}, pass {count}: {info.n_clusters} features, {info.objective:.6g}")
-
-        return report
-
     def _publish(self, fitted: FittedFeatures, budget: Budget) -> None:
         """Write every fitted attribute; again from the first if the user interrupts."""
         attempt(lambda: self._write(fitted), lambda: self._write(fitted), budget)
-        self._say()
 
     def _write(self, fitted: FittedFeatures) -> None:
         self.inertia_, self.objective_, self.objective_trace_ = fitted.inertia, fitted.objective, fitted.trace
@@ -241,14 +211,6 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.components_, self.intercept_, self.Z_ = model.components, model.intercept, model.Z
         self.n_components_, self.counts_ = int(model.Z.shape[1]), model.Z.sum(axis=0, dtype=np.int64)
         self._model = model
-
-    def _say(self) -> None:
-        if self.verbose:
-            for i, some in enumerate(self.restarts_):
-                print(
-                    f"[{type(self).__name__}] restart {i}: {some.n_components} features, objective "
-                    f"{some.objective:.6g}, {some.seconds:.3g} s"
-                )
 
     def _warn(self, budget: Budget, fitted: FittedFeatures) -> None:
         """What the user should know; to be called by ``fit``, whose caller is told."""

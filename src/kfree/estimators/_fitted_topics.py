@@ -4,18 +4,22 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._endings import all_or_nothing
+from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table
 from kfree.families import Array
 from kfree.inference.topics.coherence import npmi, rank_words
 from kfree.inference.topics.hard_topics import objective
+from kfree.inference.topics.topic_goal import TopicCounts, TopicGoal
+from kfree.inference.topics.topic_merges import merge_changes
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_tree import cut_tree, merge_tree
 from kfree.models.checks import check_choice, check_number
-from kfree.models.explain_topics import TopicsToTell, explain
+from kfree.models.explain_topics import NextMerge, TopicsToTell, explain
 from kfree.models.merged_topics import TopicTables, check_groups
 from kfree.models.topic_documents import representatives
 from kfree.models.topic_words import Company, check_vocabulary, name_topics
@@ -23,7 +27,7 @@ from kfree.models.topics import TopicModel, check_counts, merge_goal
 from kfree.rows import Documents, set_span_threads
 
 
-class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
     """An estimator whose model is a set of topics, and what is known of the documents they were found in."""
 
     _topics: TopicModel
@@ -124,7 +128,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_choice("by", by, ("probability", "lift"))
         value = self.components_ if by == "probability" else self.components_ / self._background
         words = rank_words(value, min(n, self.n_features_in_))
-        names = self._words() if vocabulary is None else check_vocabulary(vocabulary, self.n_features_in_)
+        names = self._word_names() if vocabulary is None else check_vocabulary(vocabulary, self.n_features_in_)
         return words if names is None else names[words]
 
     def name_topics(self, vocabulary):
@@ -224,7 +228,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self._merge(check_groups(groups, self.n_topics_))
 
     def reduce_topics(self, n):
-        """Merge topics until n are left, without a new fit: always the two that raise the objective least.
+        """Merge topics until n are left, without a new fit: always the two whose words then cost least more in all.
 
         Parameters
         ----------
@@ -251,13 +255,11 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         array (K - 1, 4)
             As ``scipy.cluster.hierarchy`` has it: the two that are merged (topics below K, K + i is the result of merge
-            i), the price of a topic from which on that pays, and how many topics are then in it.
+            i), what that adds to the cost of the words in nats, and how many topics are then in it.
         """
         check_is_fitted(self)
-        tables = self._tables()
-        bags, p = tables.bags(self._weight), self.n_features_in_
         with set_span_threads():
-            return merge_tree(bags, tables.hard_counts(), merge_goal(self, bags, self._topics.penalties, p))
+            return merge_tree(*self._to_merge())
 
     def explain(self):
         """Why there are so many topics, and which would be merged next, in a few sentences.
@@ -271,13 +273,16 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             names=self.topic_names_,
             documents=self.documents_per_topic_,
             lam_global=self.lam_global_,
-            tree=self.topic_tree(),
+            merge=self._next_merge(),
             structure=self.structure_,
             n_found=self._n_found,
             asked=self.n_topics,
             chosen=isinstance(self.lam_global, str),
         )
         return explain(told)
+
+    def _parts(self) -> Parts:
+        return Parts("topics", self.topic_sizes_, float(self.topic_sizes_.sum()), self.topic_names_.tolist())
 
     @property
     def _n_features_out(self):
@@ -296,9 +301,25 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _counts(self, X: Any, *, reset: bool) -> sp.csr_matrix:
         return check_counts(check_table(self, X, reset=reset))
 
-    def _words(self) -> Array | None:
+    def _word_names(self) -> Array | None:
         """What the words are called, if that is known."""
         return getattr(self, "vocabulary_", getattr(self, "feature_names_in_", None))
+
+    def _to_merge(self) -> tuple[Documents, TopicCounts, TopicGoal]:
+        """What prices of merges are made of."""
+        tables = self._tables()
+        bags = tables.bags(self._weight)
+        return bags, tables.hard_counts(), merge_goal(self, bags, self._topics.penalties, self.n_features_in_)
+
+    def _next_merge(self) -> NextMerge | None:
+        """What ``reduce_topics`` would merge first."""
+        if self.n_topics_ == 1:
+            return None
+        bags, counts, goal = self._to_merge()
+        with set_span_threads():
+            pair = merge_tree(bags, counts, goal)[:1, :2].astype(np.int64)
+            price = float(merge_changes(bags, counts, pair, goal)[0]) + goal.lam_global
+        return NextMerge(int(pair[0, 0]), int(pair[0, 1]), max(price, 0.0))
 
     def _tables(self) -> TopicTables:
         labels = (self.cell_labels_, self.doc_topic_counts_, self.doc_topic_)
@@ -327,4 +348,4 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.doc_topic_, self.doc_labels_ = tables.doc_shares, tables.doc_shares.argmax(axis=1)
         weight = self._weight if self._weight.size else None
         self.documents_per_topic_ = np.bincount(self.doc_labels_, weights=weight, minlength=self.n_topics_)
-        self.topic_names_ = name_topics(self.components_, self._background, self._words())
+        self.topic_names_ = name_topics(self.components_, self._background, self._word_names())

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
+from sklearn.base import ClusterMixin, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kfree.estimators._card import Parts
+from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table
 from kfree.estimators._words import Profiled
 from kfree.families.components import Components
@@ -18,7 +20,7 @@ from kfree.models.sights import Seen, SoftSight
 from kfree.rows import set_span_threads
 
 
-class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, BaseEstimator):
+class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, RunningEstimator):
     """A mixture: soft clusters and a density."""
 
     #: Families by the names users give.
@@ -140,6 +142,9 @@ class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, BaseEstimator):
         covariances = model.covariances()
         if covariances is not None:
             self.covariances_ = covariances
+
+    def _parts(self) -> Parts:
+        return Parts(self._words.noun, self.weights_, 1.0)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "_model")

@@ -1,5 +1,9 @@
-"""What is taken from scikit-learn besides its base classes, in one place: validation, and its kd-tree."""
+"""What is taken from scikit-learn besides its base classes, in one place: validation, its kd-tree, and callbacks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,8 +12,14 @@ from sklearn.neighbors import KDTree
 from sklearn.utils.validation import check_array, validate_data
 
 from kfree.families import Array
+from kfree.inference.loop import Info
 from kfree.models.checks import check_finite
 from kfree.rows.tree import Slices
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9 there are none
+    CallbackSupportMixin, with_callbacks = object, None
 
 # Precision and memory order are kept; finiteness is checked below, with a message that says where.
 _AS_IT_IS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "order": None, "ensure_all_finite": False}
@@ -19,12 +29,23 @@ _LEAF = 32
 
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a 2-d array in its own precision, or as canonical CSR; finite, with the columns of the fit."""
+    _refuse_anndata(X)
     return _settle(validate_data(estimator, X, reset=reset, **_AS_IT_IS))
 
 
 def check_plain_table(X: Any) -> Any:
     """The same for functions, which have no columns to compare with."""
+    _refuse_anndata(X)
     return _settle(check_array(X, input_name="X", **_AS_IT_IS))
+
+
+def _refuse_anndata(X: Any) -> None:
+    """NumPy would say that it has more than 64 dimensions."""
+    if type(X).__name__ == "AnnData":
+        raise TypeError(
+            "X is an AnnData object, not a table. Use kfree.anndata.cluster(adata), or pass one of its tables, such as "
+            "adata.obsm['X_pca']."
+        )
 
 
 def _settle(X: Any) -> Any:
@@ -50,3 +71,82 @@ def kd_slices(X: Array) -> Slices:
     place = np.empty(order.size, np.intp)
     place[order] = np.arange(order.size)
     return Slices(np.argsort(place[which.ravel()], kind="stable"), start, stop)
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether an estimator has been fitted."""
+    return bool(estimator.__sklearn_is_fitted__())
+
+
+#: Whether scikit-learn looks at all attributes at once, to show them: no time to make those that are made when asked.
+_looking: ContextVar[bool] = ContextVar("_looking", default=False)
+
+
+class made_when_asked(cached_property):
+    """A large attribute that is made when a user asks for it, and kept."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is not None and _looking.get():
+            raise AttributeError(f"{self.attrname} is made when it is asked for.")
+        return super().__get__(instance, owner)
+
+
+class NotebookSupport:
+    """An estimator that notebooks show with a card above scikit-learn's diagram."""
+
+    def _card(self) -> str:
+        raise NotImplementedError
+
+    def _repr_html_inner(self) -> str:
+        return self._card() + super()._repr_html_inner()  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        shown = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        return {kind: self._card() + text if kind == "text/html" else text for kind, text in shown.items()}
+
+    def _get_fitted_attr_html(self, *args: Any, **kwargs: Any) -> Any:
+        before = _looking.set(True)
+        try:
+            return super()._get_fitted_attr_html(*args, **kwargs)  # type: ignore[misc]
+        finally:
+            _looking.reset(before)
+
+
+class FitTask:
+    """A fit as callbacks see it: a task of which every pass is a part."""
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator, self._context = estimator, estimator._init_callback_context(max_subtasks=None)
+        self._context.call_on_fit_task_begin(estimator=estimator)
+
+    def passed(self, phase: str, count: int, info: Info) -> bool:
+        """Tell of a pass; whether a callback asks for the end of the fit."""
+        known = {"phase": phase, "count": count, "n_clusters": info.n_clusters, "objective": info.objective}
+        part = self._context.subcontext(task_name=phase)
+        part.call_on_fit_task_begin(estimator=self._estimator, metadata=known)
+        return bool(part.call_on_fit_task_end(estimator=self._estimator, metadata=known))
+
+    def ended(self) -> None:
+        """Tell that the fit has ended."""
+        self._context.call_on_fit_task_end(estimator=self._estimator)
+
+
+class CallbackSupport(CallbackSupportMixin):
+    """An estimator that has ``set_callbacks`` where scikit-learn has callbacks."""
+
+    @contextmanager
+    def _callbacks(self) -> Iterator[FitTask | None]:
+        """The task of a fit; None if nobody listens."""
+        if with_callbacks is None or not getattr(self, "_skl_callbacks", None):
+            yield None
+            return
+        try:
+            task = FitTask(self)
+            yield task
+            task.ended()
+        finally:
+            with_callbacks(_nothing)(self)  # around whatever it is, it tears down what was set up
+
+
+def _nothing(estimator: Any) -> None:
+    pass

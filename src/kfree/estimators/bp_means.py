@@ -1,9 +1,10 @@
 """BPMeans: binary latent features at a price; their number is found."""
 
 from kfree.estimators._endings import all_or_nothing
-from kfree.estimators._features import ROWS, BinaryFeatures
+from kfree.estimators._features import BinaryFeatures
 from kfree.estimators._sklearn import check_plain_table
-from kfree.models.checks import check_choice, check_flag, check_number
+from kfree.models.checks import check_number
+from kfree.models.parameter_tables import BP_MEANS
 from kfree.rows import set_span_threads
 
 
@@ -105,6 +106,8 @@ class BPMeans(BinaryFeatures):
     True
     """
 
+    _parameters = BP_MEANS
+
     def __init__(
         self,
         lam="auto",
@@ -149,15 +152,12 @@ class BPMeans(BinaryFeatures):
         -------
         self
         """
-        lam = self._check_lam(self.lam)
-        self._check_common(("extended", "paper", "collapsed"))
-        row = check_choice("row", self.row, ("auto", *ROWS))
-        row = row if row != "auto" else "coordinate" if self.algorithm == "paper" else "exact"
-        shuffle = check_flag("shuffle", self.shuffle)
-        budget = self._budget()
-        with all_or_nothing(self), set_span_threads():
+        self._check_parameters()
+        lam = None if isinstance(self.lam, str) else float(self.lam)
+        row = self.row if self.row != "auto" else "coordinate" if self.algorithm == "paper" else "exact"
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             problem, seed = self._problem(X, sample_weight), self._seed()
-            goal = self._goal(problem, row=row, shuffle=shuffle, lam=lam)
+            goal = self._goal(problem, row=row, shuffle=bool(self.shuffle), lam=lam)
             fitted = (problem.fit_auto if lam is None else problem.fit_priced)(goal, seed, budget)
             self._publish(fitted, budget)
         self._warn(budget, fitted)
@@ -201,9 +201,9 @@ def lam_for_n_components(X, n_components, *, sample_weight=None, base="auto", n_
     if n_components >= X.shape[0]:
         raise ValueError(f"n_components={n_components} features need more than {X.shape[0]} rows to have a price.")
     model = BPMeans(base=base, n_init=n_init, random_state=random_state, n_jobs=n_jobs)
-    model._check_common(("extended",))
-    budget, K = model._budget(), int(n_components)
-    with set_span_threads():
+    model._check_parameters()
+    K = int(n_components)
+    with model._running() as budget, set_span_threads():
         problem = model._problem(X, sample_weight)
         lam, inertia = problem.price_of(K, model._goal(problem, row="exact"), model._seed(), budget)
     if budget.interrupted:  # there is no price, and no model that could do without

@@ -9,18 +9,17 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._base import HardClusters, finite_part
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._sklearn import check_table
-from kfree.inference.clusters.fit import ALGORITHMS, FREE_OF_ORDER
+from kfree.inference.clusters.fit import FREE_OF_ORDER
 from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.goal import Order, Search
-from kfree.inference.loop import Budget, attempt
-from kfree.models.checks import check_choice, check_flag, check_number
+from kfree.inference.loop import attempt
 from kfree.models.clusters import Model, Problem, StreamRule
 from kfree.models.explain_clusters import Found, explain
 from kfree.models.how_many import Answer, Ask, choice_message, find_clusters
+from kfree.models.parameter_tables import DP_MEANS
 from kfree.models.sights import HardSight, Seen
 from kfree.rows import set_span_threads
 
-_SEARCHES = ("auto", "points", "polish", "full")
 # More clusters than a tenth of the rows are hardly meant, unless there are few anyway.
 _FEW, _ROWS_EACH = 4, 10
 
@@ -172,6 +171,7 @@ class DPMeans(HardClusters):
     array([ True])
     """
 
+    _parameters = DP_MEANS
     _model: Model
     lam_: float | None
     radius_: float
@@ -242,8 +242,7 @@ class DPMeans(HardClusters):
         self
         """
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             problem = self._problem(X, sample_weight)
             answer = find_clusters(problem, self._ask(problem), self._wish(problem), budget, self._seeds)
@@ -285,8 +284,7 @@ class DPMeans(HardClusters):
                 self._check_radius()
             return self
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=False)
             if self.radius is not None:
                 self.radius_ = float(self.radius)
@@ -382,23 +380,12 @@ class DPMeans(HardClusters):
         return Seen(HardSight(self._model), self._labels(X), self.weighting)
 
     def _check_parameters(self) -> None:
-        if isinstance(self.lam, str):
-            check_choice("lam", self.lam, ("auto",), "or a positive number")
-        else:
-            check_number("lam", self.lam, above=0.0, hint="Pass a positive number, or lam='auto'.")
-        if self.n_clusters is not None:
-            check_number("n_clusters", self.n_clusters, least=1, integer=True)
-        if self.radius is not None:
-            check_number("radius", self.radius, above=0.0)
+        super()._check_parameters()
         chosen = isinstance(self.lam, str)
         given = {"lam": None if chosen else self.lam, "n_clusters": self.n_clusters, "radius": self.radius}
         words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
         if len(words) > 1:
             raise ValueError(f"Each of {' and '.join(words)} says how many clusters there are. Pass one of them.")
-        check_choice("algorithm", self.algorithm, tuple(ALGORITHMS))
-        check_choice("search", self.search, _SEARCHES)
-        check_flag("outliers", self.outliers)
-        self._check_common()
 
     def _ask(self, problem: Problem) -> Ask:
         """How many clusters are wanted, and from where the fit starts."""

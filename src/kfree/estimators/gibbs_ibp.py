@@ -5,28 +5,32 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from kfree.estimators._card import Parts
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
+from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
 from kfree.inference.gibbs.chains import ChainSamples, Length, new_chains, run_chains
 from kfree.inference.gibbs.diagnostics import complaints, diagnose
 from kfree.inference.gibbs.partitions import posterior_of_count
 from kfree.inference.gibbs.to_arviz import inference_data
-from kfree.inference.loop import Budget, Info, attempt
-from kfree.models.checks import check_flag, check_number, check_verbose
+from kfree.inference.loop import Budget, attempt
 from kfree.models.explain_features import explain_sampled_features
 from kfree.models.explain_mixtures import Sampled
 from kfree.models.ibp_model import FeatureSamples, SampledFeatures
 from kfree.models.ibp_problem import IBPProblem
+from kfree.models.parameter_tables import GIBBS_IBP
 from kfree.rows import set_span_threads
 
+#: Phases of BP-means.
+_STARTS = ("K-features", "collapsed", "BP-means", "restart")
 _NAMES = ("n_components", "log_posterior", "concentration", "noise", "feature_scale")
 
 
-class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
     r"""Samples of the posterior of binary latent features; their number is sampled with them.
 
     Rows are sums of the features they have, and noise; the allocation Z has an Indian buffet process as its prior:
@@ -130,6 +134,10 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     3
     """
 
+    _parameters = GIBBS_IBP
+    # the chains begin with features of BP-means, which have no posterior
+    _words = Words("features", "log posterior", unmeasured=_STARTS, details=_STARTS)
+
     def __init__(
         self,
         *,
@@ -175,8 +183,7 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self
         """
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             problem = IBPProblem.of(X, self.concentration, self.noise, self.feature_scale)
             sampler, chains, length = self._chains(problem, budget)
@@ -247,6 +254,9 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         sampled = Sampled(self.n_components_, *self.posterior_n_components_, *length, self.converged_)
         return explain_sampled_features(sampled, self.Z_, self.noise_)
 
+    def _parts(self) -> Parts:
+        return Parts("features", self.counts_, float(len(self.Z_)))
+
     @property
     def _n_features_out(self):
         return self.n_components_
@@ -259,17 +269,6 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-    def _check_parameters(self) -> None:
-        for name, least in (("n_samples", 1), ("burn_in", 0), ("thin", 1), ("n_chains", 1)):
-            check_number(name, getattr(self, name), least=least, integer=True)
-        check_flag("warm_start", self.warm_start)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
-        if self.n_jobs is not None:
-            check_number("n_jobs", self.n_jobs, integer=True)
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs must not be 0. Pass a number of chains at a time, or -1 for all cores.")
 
     def _chains(self, problem: IBPProblem, budget: Budget) -> tuple[Any, Any, Length]:
         """A sampler, chains to run or to go on with, and how long they are to be."""
@@ -322,16 +321,6 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         for name in ("noise", "feature_scale"):
             found[name] = np.sqrt(found[name]) * problem.unit
         return found
-
-    def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            if phase == "sweep":
-                print(f"[GibbsIBP] sweep {count}: {info.n_clusters} features, log posterior {info.objective:.8g}")
-
-        return report
 
     def _warn(self, done: ChainSamples, budget: Budget) -> None:
         if done.complete:

@@ -1,7 +1,7 @@
 """The public class GibbsDPMixture: samples of the posterior of a Dirichlet-process mixture."""
 
 import warnings
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._endings import all_or_nothing
+from kfree.estimators._endings import all_or_nothing, ending
 from kfree.estimators._mixture import MixtureEstimator
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._running import Words
+from kfree.estimators._sklearn import check_table, made_when_asked
 from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.variational import VariationalDPMixture
 from kfree.families.conjugate import CONJUGATE, SAMPLED
@@ -24,8 +25,7 @@ from kfree.inference.gibbs.partitions import coclustering, own_probability, poin
 from kfree.inference.gibbs.summary_numbers import SUMMARIES
 from kfree.inference.gibbs.to_arviz import inference_data
 from kfree.inference.labels import renumbered
-from kfree.inference.loop import Budget, Info, attempt
-from kfree.models.checks import check_choice, check_flag, check_number, check_verbose
+from kfree.inference.loop import Budget, attempt
 from kfree.models.explain_mixtures import Sampled, explain_sampled
 from kfree.models.gibbs_mixture import (
     GibbsModel,
@@ -36,10 +36,9 @@ from kfree.models.gibbs_mixture import (
     check_schedule,
 )
 from kfree.models.mixture import published
+from kfree.models.parameter_tables import GIBBS_DP_MIXTURE
 from kfree.rows import set_span_threads
 
-_INITS = ("dpmeans", "one", "singles")
-_ESTIMATES = ("vi", "binder", "map")
 #: Divergences that first clusters of a family are found by.
 _DIVERGENCES = {"multinomial": "kl", "poisson": "poisson", "bernoulli": "bernoulli", "gamma": "itakura_saito"}
 
@@ -57,11 +56,11 @@ class GibbsDPMixture(MixtureEstimator):
 
     Parameters
     ----------
-    family : {"gaussian", "diag", "spherical", "known", "multinomial", "poisson", "bernoulli", "gamma"}, \
-default="gaussian"
-        What a cluster is. Gaussians with full, diagonal, spherical or known covariance; counts given their total,
-        independent counts, zeros and ones; positive numbers of known shape. Rows may be sparse for "multinomial",
-        "poisson" and "bernoulli".
+    family : str, default="gaussian"
+        What a cluster is. Gaussians with full ("gaussian"), diagonal ("diag"), spherical ("spherical") or known
+        ("known") covariance; counts given their total ("multinomial"), independent counts ("poisson"), zeros and ones
+        ("bernoulli"); positive numbers of known shape ("gamma"). Rows may be sparse for "multinomial", "poisson" and
+        "bernoulli".
     concentration : float or pair, default=1.0
         Larger expects more clusters, about alpha log(N / alpha). A pair (shape, rate) is a gamma prior: the
         concentration is then sampled, too.
@@ -183,6 +182,8 @@ default="gaussian"
     """
 
     _families = SAMPLED
+    _parameters = GIBBS_DP_MIXTURE
+    _words = Words("clusters", "log posterior")
     _last: tuple[list[Chain], Length, GibbsProblem] | None
 
     def __init__(
@@ -241,8 +242,7 @@ default="gaussian"
         self
         """
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             problem = GibbsProblem.of(X, sample_weight, self.family, self._prior(X, sample_weight))
             sampler, chains, length = self._chains(problem, X, sample_weight, budget)
@@ -274,7 +274,7 @@ default="gaussian"
         with set_span_threads():
             return coclustering(self._by_number(), *places)
 
-    @cached_property
+    @made_when_asked
     def coclustering_(self):
         """How probable it is that two rows are in one cluster, (N, N)."""
         check_is_fitted(self)
@@ -313,20 +313,6 @@ default="gaussian"
         length = self.sample_chain_.size, int(self.sample_chain_[-1]) + 1
         sampled = Sampled(self.n_clusters_, *self.posterior_n_clusters_, *length, self.converged_)
         return explain_sampled(sampled, self.cluster_probability_, mass)
-
-    def _check_parameters(self) -> None:
-        check_choice("family", self.family, tuple(SAMPLED))
-        for name, least in (("n_samples", 1), ("burn_in", 0), ("thin", 1), ("n_chains", 1)):
-            check_number(name, getattr(self, name), least=least, integer=True)
-        for name in ("collapsed", "warm_start"):
-            check_flag(name, getattr(self, name))
-        if self.moves is not None:
-            check_choice("moves", self.moves, ("split_merge",), "None")
-        if isinstance(self.init, str) or self.init is None:
-            check_choice("init", self.init, _INITS, "labels")
-        check_choice("point_estimate", self.point_estimate, _ESTIMATES)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
 
     def _prior(self, X: Any, sample_weight: Any) -> Any:
         """What the user said of the prior; learned by another fit if that is wanted."""
@@ -472,15 +458,6 @@ default="gaussian"
     def _complaints(self) -> list[str]:
         return complaints(self.diagnostics_, self.sample_chain_.size, int(self.sample_chain_[-1]) + 1)
 
-    def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            print(f"[GibbsDPMixture] {phase} {count}: {info.n_clusters} clusters, log posterior {info.objective:.8g}")
-
-        return report
-
     def _warn(self, problem: GibbsProblem, done: ChainSamples, budget: Budget) -> None:
         if problem.degenerate:
             warnings.warn(
@@ -494,7 +471,7 @@ default="gaussian"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _ending(self, done: ChainSamples, budget: Budget) -> str:
-        reason = "was interrupted" if budget.interrupted else f"stopped after max_time={self.max_time:g} s"
+        reason = ending(self, budget)
         if done.burnt_in:
             return f"Sampling {reason}: {len(done.kept[0])} samples of each chain are kept."
         return (

@@ -13,17 +13,15 @@ from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.shared.groups import Groups, Lams, make_groups
 from kfree.inference.shared.hdp_pass import SharedFit
-from kfree.models.checks import check_choice, check_number
 from kfree.models.clusters import Model, Problem
 from kfree.models.explain_clusters import FoundShared, explain_shared
 from kfree.models.group_names import GroupIndex, check_groups
 from kfree.models.how_many import choice_message
+from kfree.models.parameter_tables import HDP_MEANS
 from kfree.models.profiles import is_frame
 from kfree.models.shared import Locals, SharedAim, SharedModel
 from kfree.models.sights import HardSight, Seen
 from kfree.rows import set_span_threads
-
-_SEARCHES = ("auto", "points", "full")
 
 
 class HDPMeans(HardClusters):
@@ -139,6 +137,7 @@ class HDPMeans(HardClusters):
            [1., 0., 2.]])
     """
 
+    _parameters = HDP_MEANS
     _shared: SharedModel
 
     def __init__(
@@ -201,8 +200,7 @@ class HDPMeans(HardClusters):
         self
         """
         self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             labels = None if groups is None else check_groups(groups, X.shape[0])
             problem = self._problem(X, sample_weight)
@@ -327,18 +325,9 @@ class HDPMeans(HardClusters):
         return Seen(HardSight(self._model), self._shared.choose(X, asked.get("groups")).labels, self.weighting)
 
     def _check_parameters(self) -> None:
-        for name in ("lam_local", "lam_global"):
-            value = getattr(self, name)
-            if isinstance(value, str):
-                check_choice(name, value, ("auto",))
-            else:
-                check_number(name, value, least=0.0, hint=f"Pass a number, or {name}='auto'.")
-        if self.lam_local == np.inf:
-            raise ValueError("lam_local must be finite, or no group could hold two clusters. Pass a large number.")
+        super()._check_parameters()
         if self.lam_local == 0 and self.lam_global == 0:
             raise ValueError("lam_local and lam_global are both 0: every row would be a cluster. Make one of them > 0.")
-        check_choice("search", self.search, _SEARCHES)
-        self._check_common()
 
     def _aim(self, problem: Problem, groups: Groups, budget: Budget) -> SharedAim:
         """What to fit, and from where."""

@@ -9,25 +9,25 @@ from sklearn.utils import check_random_state
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._fitted_topics import FittedTopics
+from kfree.estimators._running import Words
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.coherence import rank_words
 from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_seeds import background
-from kfree.models.checks import check_verbose
 from kfree.models.merged_topics import TopicTables
+from kfree.models.parameter_tables import HDP_TOPICS
 from kfree.models.topic_words import Company
 from kfree.models.topics import (
     Penalties,
     TopicModel,
-    check_parameters,
+    check_search,
     describe_chance,
     find_topics,
     first_goal,
     follow_topics,
     make_documents,
     next_goal,
-    report_pass,
 )
 from kfree.rows import Documents, set_span_threads
 
@@ -79,7 +79,7 @@ class HDPTopics(FittedTopics):
     random_state : int, RandomState or None, default=None
         Seeds the choice of the first topics. None always makes the same choice: fits are repeatable.
     verbose : int, default=0
-        1 prints every pass.
+        1 prints how far the search is, 2 every pass.
 
     Attributes
     ----------
@@ -153,6 +153,10 @@ class HDPTopics(FittedTopics):
     ((3, 60), array([ True,  True]))
     """
 
+    _parameters = HDP_TOPICS
+    # the free energy of soft passes rises as they cool, and is no news to anybody
+    _words = Words("topics", unmeasured=("soft", "settle", "melt", "close"), details=("settle",), step=5)
+
     def __init__(
         self,
         lam_local="auto",
@@ -202,9 +206,8 @@ class HDPTopics(FittedTopics):
         -------
         self
         """
-        check_parameters(self)
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        self._check_parameters()
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = self._counts(X, reset=True)
             documents = make_documents(X, sample_weight)
             penalties = Penalties.of(self, documents, self.smoothing)
@@ -239,11 +242,10 @@ class HDPTopics(FittedTopics):
         """
         if not hasattr(self, "_topics"):
             return self.fit(X, y, sample_weight=sample_weight)
-        check_parameters(self)
+        self._check_parameters()
         if self.search != "anneal":
             raise ValueError(f"partial_fit is there for search='anneal' only, not for search={self.search!r}.")
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = self._counts(X, reset=False)
             documents = make_documents(X, sample_weight)
             counts = self.topic_word_counts_
@@ -254,6 +256,10 @@ class HDPTopics(FittedTopics):
             attempt(publish, publish, budget)
         self._warn(budget)
         return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_search(self)
 
     def _rng(self) -> np.random.Generator:
         if self.random_state is None:
@@ -285,9 +291,6 @@ class HDPTopics(FittedTopics):
         self.lam_local_ = goal.lam_local if penalties.lam_local.per_log else penalties.lam_local.flat
         self.lam_global_, self.smoothing_ = penalties.lam_global, penalties.smoothing
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged and complete
-
-    def _reporter(self):
-        return report_pass if check_verbose(self.verbose) else None
 
     def _warn(self, budget: Budget) -> None:
         if self.structure_ is not None and not self.structure_.found:

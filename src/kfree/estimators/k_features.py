@@ -1,8 +1,8 @@
 """KFeatures: rows as sums of some of K means."""
 
 from kfree.estimators._endings import all_or_nothing
-from kfree.estimators._features import ROWS, BinaryFeatures
-from kfree.models.checks import check_choice, check_number
+from kfree.estimators._features import BinaryFeatures
+from kfree.models.parameter_tables import K_FEATURES
 from kfree.rows import set_span_threads
 
 
@@ -90,6 +90,8 @@ class KFeatures(BinaryFeatures):
     (True, np.uint64(1))
     """
 
+    _parameters = K_FEATURES
+
     def __init__(
         self,
         n_components=8,
@@ -132,11 +134,8 @@ class KFeatures(BinaryFeatures):
         -------
         self
         """
-        check_number("n_components", self.n_components, least=1, integer=True)
-        self._check_common(("extended", "paper"))
-        check_choice("row", self.row, ROWS)
-        budget = self._budget()
-        with all_or_nothing(self), set_span_threads():
+        self._check_parameters()
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             problem, K = self._problem(X, sample_weight), int(self.n_components)
             goal = self._goal(problem, row=self.row, K=K)
             fitted = problem.fit_fixed(K, goal, self._seed(), budget)

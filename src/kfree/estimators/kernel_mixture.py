@@ -9,17 +9,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
+from kfree.estimators._running import Words
 from kfree.estimators._sklearn import check_table
 from kfree.families import Array
 from kfree.families.points import POINTS, MovableFamily, PointFamily
-from kfree.inference.embedding.embedding_numbers import EMBEDDING
-from kfree.inference.loop import Budget, Info, attempt
-from kfree.models.checks import check_choice, check_flag, check_number, check_verbose
+from kfree.inference.loop import Budget, attempt
+from kfree.models.checks import check_flag, check_number
 from kfree.models.explain_mixtures import Weighed, explain_weighed
-from kfree.models.kernel_bandwidth import check_bandwidth
 from kfree.models.kernel_mixture import FoundWeights, KernelModel, find, keep
-from kfree.models.kernel_problem import SOURCES, KernelProblem, KernelWish, Looked
+from kfree.models.kernel_problem import KernelProblem, KernelWish, Looked
 from kfree.models.kernel_stream import Stream
+from kfree.models.parameter_tables import KERNEL_DP_MIXTURE
 from kfree.rows import set_span_threads
 
 
@@ -159,6 +159,8 @@ class KernelDPMixture(MixtureEstimator):
 
     _families: ClassVar[Any] = {name: next(iter(shapes.values())) for name, shapes in POINTS.items()}
 
+    _parameters = KERNEL_DP_MIXTURE
+    _words = Words("components")
     _kernel_model: KernelModel
     _stream: Stream | None  # what partial_fit goes on from
 
@@ -207,9 +209,8 @@ class KernelDPMixture(MixtureEstimator):
         -------
         self
         """
-        wish, family = self._check_parameters()
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        wish, family = self._wish()
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             problem, rng = KernelProblem.of(X, sample_weight, family, self.bandwidth), self._draws()
             params = problem.candidates(wish, budget, rng)
@@ -240,9 +241,9 @@ class KernelDPMixture(MixtureEstimator):
         -------
         self
         """
-        wish, family = self._check_parameters()
-        budget, degenerate = Budget(self.max_time, self._reporter()), False
-        with all_or_nothing(self), set_span_threads():
+        wish, family = self._wish()
+        degenerate = False
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             stream = self._stream if hasattr(self, "_model") else None
             X = check_table(self, X, reset=stream is None)
             if stream is None:
@@ -322,45 +323,25 @@ class KernelDPMixture(MixtureEstimator):
         check_is_fitted(self)
         return explain_weighed(Weighed(self.weights_, self.n_candidates_, self.mmd2_, self.gap_))
 
-    def _check_parameters(self) -> tuple[KernelWish, PointFamily]:
-        check_choice("family", self.family, tuple(POINTS))
-        check_choice("covariance", self.covariance, tuple(POINTS["gaussian"]))
+    def _wish(self) -> tuple[KernelWish, PointFamily]:
+        """What is asked for, checked."""
+        self._check_parameters()
         shapes = POINTS[self.family]
         family = shapes.get(self.covariance, next(iter(shapes.values())))()
-        if isinstance(self.candidates, str):
-            check_choice("candidates", self.candidates, SOURCES, "means (T, D)", "a dict")
-        check_bandwidth(self.bandwidth)
-        check_number("concentration", self.concentration, above=0.0)
-        if not self.concentration <= EMBEDDING.most_concentration:
+        moved = family if isinstance(family, MovableFamily) else None
+        if self.refine and moved is None:
             raise ValueError(
-                f"concentration must be at most {EMBEDDING.most_concentration:g}, got {self.concentration!r}."
+                f"refine=True moves Gaussian components; family={self.family!r} has none. Set it to False."
             )
-        moved = None
-        if check_flag("refine", self.refine):
-            if not isinstance(family, MovableFamily):
-                raise ValueError(
-                    f"refine=True moves Gaussian components; family={self.family!r} has none. Set it to False."
-                )
-            moved = family
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
         wish = KernelWish(
             self.candidates,
-            _number_or_auto("n_candidates", self.n_candidates, least=1, integer=True),
-            _number_or_auto("ridge", self.ridge, least=0.0),
-            self._check_features(),
-            moved,
+            None if isinstance(self.n_candidates, str) else int(self.n_candidates),
+            None if isinstance(self.ridge, str) else float(self.ridge),
+            self.features if self.features is None or isinstance(self.features, str) else int(self.features),
+            moved if self.refine else None,
             float(self.concentration),
         )
         return wish, family
-
-    def _check_features(self) -> int | str | None:
-        if self.features is None:
-            return None
-        if isinstance(self.features, str):
-            return check_choice("features", self.features, ("auto",), "an integer", "None")
-        check_number("features", self.features, least=1, integer=True, hint="Pass an integer >= 1, 'auto' or None.")
-        return int(self.features)
 
     def _publish(self, model: KernelModel, found: FoundWeights, X: Any, mmd2: Any) -> None:
         """Write every fitted attribute, once."""
@@ -378,15 +359,6 @@ class KernelDPMixture(MixtureEstimator):
         self.ridge_, self.gap_, self.mmd2_ = found.weights.ridge, found.weights.gap, distance
         self.objective_trace_, self.objective_ = np.array(found.trace), found.trace[-1]
         self.n_iter_, self.converged_ = len(found.trace), found.converged
-
-    def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            print(f"[KernelDPMixture] {phase} {count}: {info.n_clusters} components, objective {info.objective:.8g}")
-
-        return report
 
     def _warn(self, found: FoundWeights, degenerate: bool, budget: Budget) -> None:
         if found.raised:
@@ -410,14 +382,3 @@ def _find(looked: Looked, params: Any, wish: KernelWish, floor: Array, budget: B
     """Weights, and, if the user interrupts, weights at least."""
     quick = partial(find, looked, params, wish._replace(moved=None), floor, budget)
     return attempt(partial(find, looked, params, wish, floor, budget), quick, budget)
-
-
-def _number_or_auto(name: str, value: Any, **limits: Any) -> Any:
-    """A number, or None for "auto"."""
-    if isinstance(value, str):
-        check_choice(name, value, ("auto",), "a number")
-        return None
-    check_number(name, value, hint=f"Or pass {name}='auto'.", **limits)
-    if not np.isfinite(value):
-        raise ValueError(f"{name} must be finite, got {value!r}. Or pass {name}='auto'.")
-    return int(value) if limits.get("integer") else float(value)

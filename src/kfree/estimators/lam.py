@@ -18,6 +18,8 @@ from kfree.inference.windows import width_ratios
 from kfree.models.checks import check_number
 from kfree.models.clusters import Problem
 from kfree.models.how_many import find_path, find_price
+from kfree.models.parameter_tables import DP_MEANS
+from kfree.models.parameters import check_parameters
 from kfree.rows import set_span_threads
 
 #: Radii below this share of the largest are rounding, squared: of unit vectors in the same direction, say.
@@ -65,7 +67,7 @@ def lam_for_k(
     if k > X.shape[0]:
         raise ValueError(f"{X.shape[0]} rows cannot be k={k} clusters. Pass k <= {X.shape[0]}.")
     with set_span_threads():
-        problem = Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
+        problem = _bind(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
         return find_price(problem, int(k))
 
 
@@ -116,9 +118,17 @@ def radius_for_k(
     if k > X.shape[0]:
         raise ValueError(f"k={k} clusters cannot be opened by {X.shape[0]} rows. Pass k <= {X.shape[0]}.")
     with set_span_threads():
-        problem = Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
+        problem = _bind(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
         radii, _ = farthest_first(problem.table, int(k))
     return _usable(radii, problem.table, divergence)
+
+
+def _bind(
+    X: Any, sample_weight: Any, divergence: Any, weighting: str, smoothing: float, smoothing_mean: Any
+) -> Problem:
+    """Rows as DPMeans sees them, with parameters that are checked as its own are."""
+    check_parameters(DP_MEANS, {"divergence": divergence, "weighting": weighting, "smoothing": smoothing})
+    return Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
 
 
 def _usable(radii: Array, table: Table, divergence: Any) -> float:
@@ -236,7 +246,7 @@ def lam_path(
     X = check_plain_table(X)
     check_number("max_clusters", max_clusters, least=1, integer=True)
     with set_span_threads():
-        problem = Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
+        problem = _bind(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
         looked = find_path(problem, int(max_clusters), Budget())
     ks = looked.n_clusters
     price = [Window(int(K), *ends).middle if np.isfinite(ends[0]) else np.nan for K, ends in zip(ks, looked.window)]

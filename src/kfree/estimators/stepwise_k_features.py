@@ -1,8 +1,8 @@
 """StepwiseKFeatures: binary latent features, one more at a time."""
 
 from kfree.estimators._endings import all_or_nothing
-from kfree.estimators._features import ROWS, BinaryFeatures
-from kfree.models.checks import check_choice, check_number
+from kfree.estimators._features import BinaryFeatures
+from kfree.models.parameter_tables import STEPWISE_K_FEATURES
 from kfree.rows import set_span_threads
 
 
@@ -58,6 +58,8 @@ class StepwiseKFeatures(BinaryFeatures):
     (True, 3)
     """
 
+    _parameters = STEPWISE_K_FEATURES
+
     #: Growing starts from nothing; there is no parameter for it.
     init = "auto"
 
@@ -105,21 +107,15 @@ class StepwiseKFeatures(BinaryFeatures):
         -------
         self
         """
-        lam = self._check_lam(self.lam)
-        self._check_common(("extended", "paper"))
-        check_choice("row", self.row, ROWS)
-        check_number("patience", self.patience, least=1, integer=True)
+        self._check_parameters()
         most = self.max_components
-        if most is not None:
-            check_number("max_components", most, least=1, integer=True)
-        budget = self._budget()
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             problem, seed = self._problem(X, sample_weight), self._seed()
             goal = self._goal(problem, row=self.row)
-            if lam is None:
+            if isinstance(self.lam, str):
                 fitted = problem.fit_stepwise_auto(most, goal, seed, budget)
             else:
-                fitted = problem.fit_stepwise(lam, int(self.patience), most, goal, seed, budget)
+                fitted = problem.fit_stepwise(float(self.lam), int(self.patience), most, goal, seed, budget)
             self._publish(fitted, budget)
         self._warn(budget, fitted)
         return self

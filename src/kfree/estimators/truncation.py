@@ -1,10 +1,16 @@
 """How many components of a Dirichlet process leave little behind."""
 
-import numpy as np
-
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
-from kfree.models.checks import check_choice, check_number
+from kfree.models.parameters import Choice, Number, Table, check_parameters
 from kfree.structures import KINDS, enough_pieces
+
+_PARAMETERS: Table = {
+    "concentration": Number(above=0.0, most=EMBEDDING.most_concentration, finite=True),
+    "delta": Number(above=0.0, finite=True),
+    "kind": Choice(*KINDS),
+    "chance": Number(above=0.0),
+    "bound": Number(above=0.0, finite=True),
+}
 
 
 def truncation_level(concentration, delta, kind="mean", *, chance=0.05, bound=1.0) -> int:
@@ -42,14 +48,8 @@ def truncation_level(concentration, delta, kind="mean", *, chance=0.05, bound=1.
     >>> truncation_level(1.0, 1e-6), truncation_level(1.0, 1e-6, "probability"), truncation_level(1.0, 1e-6, "typical")
     (13, 12, 7)
     """
-    for name, value in (("concentration", concentration), ("delta", delta), ("bound", bound)):
-        check_number(name, value, above=0.0)
-        if not np.isfinite(value):
-            raise ValueError(f"{name} must be finite, got {value!r}.")
-    check_choice("kind", kind, KINDS)
-    check_number("chance", chance, above=0.0)
+    given = {"concentration": concentration, "delta": delta, "bound": bound, "kind": kind, "chance": chance}
+    check_parameters(_PARAMETERS, given)
     if not chance < 1:
         raise ValueError(f"chance must be below 1, got {chance!r}.")
-    if not concentration <= EMBEDDING.most_concentration:
-        raise ValueError(f"concentration must be at most {EMBEDDING.most_concentration:g}, got {concentration!r}.")
     return enough_pieces(float(concentration), float(bound) / float(delta), kind, float(chance))

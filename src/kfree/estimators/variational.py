@@ -9,17 +9,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
+from kfree.estimators._running import Words
 from kfree.estimators._sklearn import check_table, kd_slices
 from kfree.families.conjugate import CONJUGATE
-from kfree.inference.loop import Budget, Info, attempt
+from kfree.inference.loop import Budget, attempt
 from kfree.inference.variational.greedy import FoundMixture, GreedyGoal
 from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.variational_numbers import VARIATIONAL
-from kfree.models.acceleration import ACCELERATE, EXPAND, FINAL, Acceleration
-from kfree.models.checks import check_choice, check_number, check_verbose, check_weight
+from kfree.models.acceleration import Acceleration
+from kfree.models.checks import check_number, check_weight
 from kfree.models.explain_mixtures import Grown, explain_grown
 from kfree.models.mixture import MixtureProblem, Solved, check_concentration, published
 from kfree.models.mixture_model import MixtureModel
+from kfree.models.parameter_tables import VARIATIONAL_DP_MIXTURE
 from kfree.rows import set_span_threads
 
 
@@ -149,6 +151,8 @@ class VariationalDPMixture(MixtureEstimator):
     """
 
     _families = CONJUGATE
+    _words = Words("components", "free energy")
+    _parameters = VARIATIONAL_DP_MIXTURE
     _model: MixtureModel
 
     def __init__(
@@ -204,8 +208,7 @@ class VariationalDPMixture(MixtureEstimator):
         """
         self._check_parameters()
         weights = check_concentration(self.concentration)
-        budget = Budget(self.max_time, self._reporter())
-        with all_or_nothing(self), set_span_threads():
+        with self._running() as budget, all_or_nothing(self), set_span_threads():
             X = check_table(self, X, reset=True)
             problem = MixtureProblem.of(X, sample_weight, self.family, self.prior, weights)
             acceleration = Acceleration(self.accelerate, self.expand, self.final, self.max_nodes)
@@ -265,25 +268,6 @@ class VariationalDPMixture(MixtureEstimator):
         full = self.max_components is not None and self.n_components_ >= self.max_components
         return explain_grown(Grown(self.weights_, self.tail_weight_, self.free_energy_, self.converged_, full))
 
-    def _check_parameters(self) -> None:
-        check_choice("family", self.family, tuple(CONJUGATE))
-        if self.accelerate is not None:
-            check_choice("accelerate", self.accelerate, ACCELERATE, "None")
-        check_choice("expand", self.expand, EXPAND)
-        check_choice("final", self.final, FINAL)
-        if self.max_nodes is not None:
-            check_number("max_nodes", self.max_nodes, least=1, integer=True)
-        if self.max_components is not None:
-            check_number("max_components", self.max_components, least=1, integer=True)
-        for name in ("n_candidates", "n_failed", "max_iter"):
-            check_number(name, getattr(self, name), least=1, integer=True)
-        if isinstance(self.tol, str):
-            check_choice("tol", self.tol, ("relative",))
-        else:
-            check_number("tol", self.tol, least=0.0, hint="Pass a number >= 0, or tol='relative'.")
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, least=0.0)
-
     def _goal(self) -> GreedyGoal:
         most = np.inf if self.max_components is None else self.max_components
         relative = isinstance(self.tol, str)
@@ -307,18 +291,6 @@ class VariationalDPMixture(MixtureEstimator):
         self.free_energy_trace_ = np.array(found.trace)
         self.n_nodes_ = found.n_nodes
         self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
-
-    def _reporter(self):
-        if not check_verbose(self.verbose):
-            return None
-
-        def report(phase: str, count: int, info: Info) -> None:
-            print(
-                f"[VariationalDPMixture] {phase} {count}: {info.n_clusters} components, "
-                f"free energy {info.objective:.8g}"
-            )
-
-        return report
 
     def _warn(self, problem: MixtureProblem, partition: Partition, budget: Budget) -> None:
         if partition.full:

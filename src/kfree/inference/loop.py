@@ -33,29 +33,42 @@ class Info(NamedTuple):
     scale: float  # magnitude of the sums it is a difference of: what its rounding scales with
     changed: float  # what must be at most ``tol`` for a run to end: mostly the share of the weight that changed label
     opened: int  # clusters opened (or other moves made)
-    n_clusters: int
+    n_clusters: int  # below 0 where there are none to speak of
     earlier: "tuple[Info, ...]" = ()  # passes made in the same step before this one
     anew: bool = False  # measured by another objective than the pass before it, so that it may be higher
     idle: bool = False  # a look that found nothing to do: no pass is counted, nor told of
+    of: int = 0  # passes that the phase has in all, where that is known: 0 else
 
 
 class Budget:
-    """The user's limits and the reports of a fit; shared by all its phases."""
+    """The user's limits and the reports of a fit; shared by all its phases.
 
-    def __init__(self, max_time: float | None = None, report: Callable[[str, int, Info], None] | None = None):
+    ``report`` is told of a phase, how many passes of it there were, and the last of them; if it returns True the fit
+    ends. Without ``each``, single passes of restarts need not be told of.
+    """
+
+    def __init__(
+        self,
+        max_time: float | None = None,
+        report: Callable[[str, int, Info], bool | None] | None = None,
+        each: bool = True,
+    ):
         self._deadline = None if max_time is None else time.monotonic() + max_time
-        self._report = report
+        self._report, self._each = report, each
         self.interrupted = False
+        self.stopped = False  # whoever is told of passes has asked for the end
 
     @property
     def spent(self) -> bool:
-        """True once the time is used up or the user has interrupted."""
-        return self.interrupted or (self._deadline is not None and time.monotonic() >= self._deadline)
+        """True once the time is used up, or the user has interrupted or stopped the fit."""
+        if self.interrupted or self.stopped:
+            return True
+        return self._deadline is not None and time.monotonic() >= self._deadline
 
     @cached_property
     def stop(self) -> Array:
-        """(1,) bool for compiled loops, which cannot ask for the time: true once it is used up, of itself."""
-        flag = np.zeros(1, np.bool_)
+        """(1,) bool for compiled loops, which cannot ask: true once the time is used up or the fit stopped."""
+        flag = np.full(1, self.stopped)
         if self._deadline is not None:
             left = max(self._deadline - time.monotonic(), 0.0)
             timer = threading.Timer(min(left, threading.TIMEOUT_MAX), flag.fill, (True,))
@@ -65,18 +78,19 @@ class Budget:
         return flag
 
     def __getstate__(self) -> dict[str, Any]:
-        """For other processes, which need a timer of their own."""
-        return {name: value for name, value in vars(self).items() if name != "stop"}
+        """For other processes, which need a timer of their own, and where nobody listens."""
+        return {name: value for name, value in vars(self).items() if name != "stop"} | {"_report": None}
 
     @property
     def told(self) -> bool:
-        """True if somebody listens to reports."""
-        return self._report is not None
+        """True if somebody listens to single passes."""
+        return self._report is not None and self._each
 
     def tell(self, phase: str, count: int, info: Info) -> None:
-        """Report a pass, if anybody listens."""
-        if self._report is not None:
-            self._report(phase, count, info)
+        """Report a pass, if anybody listens; it may be the last one that is wanted."""
+        if self._report is not None and self._report(phase, count, info):
+            self.stopped = True
+            self.stop.fill(True)
 
 
 class Outcome(NamedTuple):
@@ -134,10 +148,12 @@ def run(
     max_iter: int,
     guard: float | None = np.inf,
     always: int = 0,
+    whole: bool = False,
 ) -> Outcome:
     """Repeat ``step`` until a pass opens nothing and changes at most ``tol`` (see ``Info``).
 
     ``guard`` is the objective the first pass must not exceed; None where it may rise. ``always``: see ``repeat``.
+    ``whole`` says that all ``max_iter`` passes are made, so that whoever is told knows how far it is.
     """
     trace: list[float] = []
     last = np.inf if guard is None else guard
@@ -153,7 +169,7 @@ def run(
             if guard is not None and not one.anew and not one.objective <= last:
                 check_fall(last, one.objective, one.scale, f"in pass {made} of {phase}")
             last = one.objective
-            budget.tell(phase, made, one)
+            budget.tell(phase, made, one._replace(of=max_iter) if whole else one)
             trace.append(one.objective)
         # a pass at the end of which the time is up may have been cut short, and tells nothing of the rest
         converged = bool(info.opened == 0 and info.changed <= tol) and not budget.spent

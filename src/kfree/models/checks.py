@@ -67,14 +67,6 @@ def check_number(
         raise ValueError(f"{name} must be {bound}, got {value!r}. {hint}".rstrip())
 
 
-def check_verbose(value: Any) -> int:
-    """How much is printed: False or 0 nothing."""
-    if isinstance(value, bool | np.bool_):
-        return int(value)
-    check_number("verbose", value, least=0, integer=True, hint="0 is silent.")
-    return int(value)
-
-
 def check_flag(name: str, value: Any) -> bool:
     """A parameter that is True or False."""
     if not isinstance(value, bool | np.bool_):

@@ -14,16 +14,13 @@ from kfree.inference.clusters.fit import Fitted, fit
 from kfree.inference.clusters.stream import Known, absorb, part_at_gaps
 from kfree.inference.clusters.table import Table, make_memory, make_table
 from kfree.inference.goal import Goal, Order, Start
-from kfree.inference.loop import Budget, repeat
+from kfree.inference.loop import Budget, Info, repeat
 from kfree.models.checks import (
-    WEIGHTINGS,
     Prepared,
     as_numbers,
-    check_choice,
     check_domain,
     check_entries,
     check_family,
-    check_number,
     check_weight,
     make_geometry,
     make_rows,
@@ -50,10 +47,6 @@ class Problem(NamedTuple):
         cls, X: Any, sample_weight: Any, divergence: Any, weighting: str, smoothing: float, smoothing_mean: Any
     ) -> "Problem":
         """Check X for the divergence and bind it."""
-        check_choice("weighting", weighting, WEIGHTINGS)
-        check_number("smoothing", smoothing, least=0.0)
-        if not np.isfinite(smoothing):
-            raise ValueError(f"smoothing must be finite, got {smoothing!r}.")
         family = check_family(divergence, X)
         weight = check_weight(sample_weight, X.shape[0])
         check_domain(X, family)
@@ -118,9 +111,12 @@ class Problem(NamedTuple):
 def best_of_seeds(fit: Callable[[np.random.Generator], Any], seeds: Iterable[int], budget: Budget) -> Any:
     """The fit with the least objective, one for each seed, as many as the budget allows; the first of equal ones."""
     left = list(seeds)
+    number = len(left)
 
     def one_more(best: Any) -> tuple[Any, bool]:
         found = fit(np.random.default_rng(left.pop(0)))
+        if number > 1:
+            budget.tell("fit", number - len(left), Info(found.objective, 0.0, np.nan, 0, -1, of=number))
         return found if best is None or found.objective < best.objective else best, not left
 
     best, _ = repeat(one_more, None, budget, always=1)

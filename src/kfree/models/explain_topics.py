@@ -1,4 +1,4 @@
-"""Why there are so many topics, in plain words; every figure is an attribute of the estimator, or in its tree."""
+"""Why there are so many topics, in plain words; figures are attributes of the estimator, and what a merge costs."""
 
 from typing import NamedTuple
 
@@ -12,13 +12,21 @@ from kfree.inference.topics.topic_numbers import TOPICS
 _TOLD = 6
 
 
+class NextMerge(NamedTuple):
+    """The two topics that would be merged next."""
+
+    one: int
+    two: int
+    price: float  # of a topic, from which on the merge lowers the objective
+
+
 class TopicsToTell(NamedTuple):
     """What a fit has published."""
 
     names: Array  # (K,)
     documents: Array  # (K,) documents whose main topic it is
     lam_global: float
-    tree: Array  # (K - 1, 4) merges
+    merge: NextMerge | None  # None if there is one topic
     structure: Structure | None
     n_found: int  # topics of the fit, before any merge
     asked: int | None  # how many topics the user wanted
@@ -45,16 +53,10 @@ def _how_many(told: TopicsToTell) -> str:
 
 def _coarser(told: TopicsToTell) -> str:
     """A sentence on what would be merged next."""
-    K = len(told.names)
-    if K == 1:
+    if told.merge is None:
         return ""
-    one, two = (told.names[int(k)] for k in told.tree[0, :2])
-    # a number that the price did not choose is compared with it, another with that of twice the price
-    twice = told.n_found == K and told.asked is None
-    price = (2 if twice else 1) * told.lam_global
-    left, word = int(K - (told.tree[:, 2] < price).sum()), "twice that price" if twice else f"lam_global = {price:.4g}"
-    said = f'Next to be merged are "{one}" and "{two}", which pays from a price of {told.tree[0, 2]:.4g} on'
-    return f"{said}; at {word}, {_topics(left)} would be left." if left < K - 1 else f"{said}."
+    one, two = (f'"{told.names[k]}"' for k in (told.merge.one, told.merge.two))
+    return f"Most alike are {one} and {two}: merging them would pay from a price of {told.merge.price:.4g} on."
 
 
 def _structure(told: TopicsToTell) -> str:

@@ -26,7 +26,7 @@ from kfree.inference.features.stepwise import (
     windows,
 )
 from kfree.inference.loop import Budget, attempt
-from kfree.models.checks import check_choice, check_weight
+from kfree.models.checks import check_weight
 
 Seed = np.random.SeedSequence
 
@@ -194,9 +194,8 @@ class FeatureProblem(NamedTuple):
     def start(self, init: Any, K: int | None) -> GivenStart | None:
         """The allocation (and means) to start from, None to draw them; K: the number there must be."""
         n, p, active = self.rows.active.size, self.full.p, self.rows.active
-        if isinstance(init, str) or init is None:
-            choice = check_choice("init", init, ("auto",) if K is not None else ("auto", "empty"))
-            return GivenStart(np.zeros((self.full.n, 0), np.uint8), None) if choice == "empty" else None
+        if isinstance(init, str):
+            return GivenStart(np.zeros((self.full.n, 0), np.uint8), None) if init == "empty" else None
         if isinstance(init, tuple) and len(init) != 2:
             raise ValueError(f"init is a tuple of {len(init)}; pass Z, or the two arrays (Z, A).")
         Z, A = init if isinstance(init, tuple) else (init, None)

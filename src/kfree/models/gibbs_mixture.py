@@ -111,7 +111,7 @@ def by_size(labels: Array) -> Array:
     return rank[labels]
 
 
-class _Asked(NamedTuple):
+class AskedSample(NamedTuple):
     """A sample that rows are asked about."""
 
     model: MixtureModel
@@ -122,7 +122,7 @@ class GibbsModel(NamedTuple):
     """Samples that can be asked about rows: what is said of rows is a mean over them."""
 
     point: MixtureModel  # of the partition that stands for all
-    asked: list[_Asked]
+    asked: list[AskedSample]
 
     @classmethod
     def of(cls, problem: GibbsProblem, labels: Array, samples: Sequence[Kept], beta: float) -> "GibbsModel":
@@ -139,7 +139,7 @@ class GibbsModel(NamedTuple):
             model = problem.component_model(sample.labels, weight, beta * sample.log_alpha)
             table = np.zeros((model.size, point.size))
             np.add.at(table, (sample.labels, labels), 1.0)
-            asked.append(_Asked(model, table / table.sum(axis=1, keepdims=True)))
+            asked.append(AskedSample(model, table / table.sum(axis=1, keepdims=True)))
         return cls(point, asked)
 
     @property

@@ -59,7 +59,7 @@ def find_clusters(problem: Problem, ask: Ask, wish: dict[str, Any], budget: Budg
     if ask.n_clusters is None and isinstance(ask.lam, str):
         found = choose_lam(problem.table, budget)
         return Search(problem, found.path, ask, start, wish, budget, seeds).at_price(found.lam, found.choice)
-    path = PricePath(draw_pilot(problem.table), budget).trace()
+    path = PricePath(draw_pilot(problem.table), budget).trace("path, step")
     search = Search(problem, path, ask, start, wish, budget, seeds)
     return search.at_price(float(ask.lam)) if ask.n_clusters is None else search.of_number(ask.n_clusters)
 
@@ -213,7 +213,7 @@ def choice_message(choice: Choice | None, alternative: Callable[[int, float], st
     if not choice.complete:
         found = f"{choice.best} clusters are" if choice.best > 1 else "one cluster is"
         return (
-            f"Time was up while the number of clusters was chosen: {found} the best of what had been looked at. "
+            f"The fit ended while the number of clusters was chosen: {found} the best of what had been looked at. "
             "Raise max_time, or pass n_clusters."
         )
     few = sorted(choice.suggestions[: HOW_MANY.shown])

@@ -1,5 +1,6 @@
 """Binary features to be sampled: rows in units of their own, priors, and allocations to start from."""
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from kfree.inference.features.isometry import reduce_columns
 from kfree.inference.gibbs.ibp import IBPLevel, IBPPrior, IBPSampler, Rate, Spread
 from kfree.inference.gibbs.ibp_numbers import IBP
 from kfree.inference.loop import Budget
-from kfree.models.checks import as_numbers, check_choice, check_entries, check_number
+from kfree.models.checks import as_numbers, check_entries
 from kfree.models.features import FeatureProblem
 from kfree.structures import IndianBuffet
 
@@ -65,7 +66,7 @@ class IBPProblem(NamedTuple):
         n = len(self.X)
         if not isinstance(init, str):
             return [self._given(init)] * n_chains
-        if check_choice("init", init, STARTS, "an allocation (n, K)") == "empty":
+        if init == "empty":
             return [np.zeros((n, 0), np.uint8)] * n_chains
         if init == "prior":
             gamma = self.level(np.zeros((n, 0), np.uint8)).gamma
@@ -124,25 +125,20 @@ class IBPProblem(NamedTuple):
 
 def rate_of(concentration: Any) -> Rate:
     """A number, or a pair (shape, rate) of a gamma prior."""
-    if isinstance(concentration, tuple | list):
-        return Rate(None, *_pair("concentration", concentration, "(shape, rate) of a gamma prior"))
-    check_number("concentration", concentration, above=0.0, hint="Or pass a pair (shape, rate) of a gamma prior.")
-    _check_finite("concentration", concentration)
-    return Rate(float(concentration))
+    if isinstance(concentration, Real):
+        return Rate(float(concentration))
+    return Rate(None, *_pair("concentration", concentration, "(shape, rate) of a gamma prior"))
 
 
 def spread_of(name: str, given: Any, unit: float, scale: float) -> Spread:
     """A standard deviation, "auto", or a pair (shape, scale) of an inverse gamma prior of its square."""
-    if isinstance(given, str) or given is None:
-        check_choice(name, given, ("auto",), "a number", "a pair (shape, scale)")
+    if isinstance(given, str):
         return Spread(None, IBP.shape, scale)
-    if isinstance(given, tuple | list):
+    if isinstance(given, Real):
+        shape, root = 0.0, float(given) / unit
+    else:
         shape, own = _pair(name, given, "(shape, scale) of an inverse gamma prior of its square")
         given, root = own, np.sqrt(own) / unit
-    else:
-        check_number(name, given, above=0.0, hint="It is a standard deviation; 'auto' learns it.")
-        _check_finite(name, given)
-        shape, root = 0.0, float(given) / unit
     if not 1e-50 < root < 1e50:
         raise ValueError(f"{name} has {given:g}, which is out of all proportion to X. Give it in the units of X.")
     return Spread(None, shape, root**2) if shape else Spread(root**2)
@@ -151,16 +147,11 @@ def spread_of(name: str, given: Any, unit: float, scale: float) -> Spread:
 def _pair(name: str, given: Any, what: str) -> tuple[float, float]:
     values = as_numbers(name, given)
     if values.shape != (2,):
-        raise ValueError(f"{name} must be a number or a pair {what}, got {len(given)} values.")
+        raise ValueError(f"{name} must be a number or a pair {what}, got {values.size} values.")
     check_entries(name, values)
     if not (values > 0).all():
         raise ValueError(f"{name}={tuple(given)!r}: both must be above 0, the prior {what} is improper else.")
     return float(values[0]), float(values[1])
-
-
-def _check_finite(name: str, value: Any) -> None:
-    if not np.isfinite(value):
-        raise ValueError(f"{name} must be finite, got {value!r}.")
 
 
 def _check_place(X: Array, total: float, about: float) -> None:

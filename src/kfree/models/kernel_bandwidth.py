@@ -37,24 +37,15 @@ def make_kernel(bandwidth: Any, family: PointFamily, sample: Sample, units: Unit
     return Kernel(_given_widths(bandwidth, float(units.scale[0])), brevity)
 
 
-def check_bandwidth(bandwidth: Any) -> None:
-    """A name, a number above 0, or a list of such."""
+def check_widths(bandwidth: Any) -> None:
+    """Several bandwidths."""
     hint = f"Pass one of {', '.join(map(repr, BANDWIDTHS))}, a number > 0, or a list of such."
-    if isinstance(bandwidth, str):
-        if bandwidth not in BANDWIDTHS:
-            raise ValueError(f"Unknown bandwidth {bandwidth!r}. {hint}")
-        return
-    if isinstance(bandwidth, list | tuple | np.ndarray):
-        values = as_numbers("bandwidth", bandwidth)
-        if values.ndim != 1 or not values.size:
-            raise ValueError(f"bandwidth has shape {values.shape}. {hint}")
-        check_entries("bandwidth", values)
-        for value in values:
-            check_number("bandwidth", float(value), above=0.0, hint=hint)
-        return
-    check_number("bandwidth", bandwidth, above=0.0, hint=hint)
-    if not np.isfinite(float(bandwidth)):
-        raise ValueError(f"bandwidth must be finite, got {bandwidth!r}. {hint}")
+    values = as_numbers("bandwidth", bandwidth)
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"bandwidth has shape {values.shape}. {hint}")
+    check_entries("bandwidth", values)
+    for value in values:
+        check_number("bandwidth", float(value), above=0.0, hint=hint)
 
 
 def _given_widths(bandwidth: Any, unit: float) -> Array:

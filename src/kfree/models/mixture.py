@@ -12,7 +12,7 @@ from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.posterior import Mixture, Setting
 from kfree.inference.variational.prior_learning import Learner
 from kfree.inference.variational.variational_numbers import VARIATIONAL
-from kfree.models.checks import check_choice, check_number, check_weight
+from kfree.models.checks import check_number, check_weight
 from kfree.models.mixture_model import MixtureModel, check_rows, make_tied
 from kfree.rows import Tied
 from kfree.rows.recording import recording_error
@@ -33,7 +33,7 @@ class PriorWish(NamedTuple):
         """Read ``prior``: a word, or hyperparameters by name."""
         names = ", ".join(map(repr, family.hyperparameters))
         if isinstance(prior, str):
-            return cls(check_choice("prior", prior, PRIORS, "a dict of hyperparameters") == "learn", {})
+            return cls(prior == "learn", {})
         if not isinstance(prior, Mapping):
             raise TypeError(
                 f"prior must be 'learn', 'fixed' or a dict of hyperparameters, got {type(prior).__name__}. "

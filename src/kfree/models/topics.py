@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from kfree.families import Array
 from kfree.inference.labels import compact
-from kfree.inference.loop import Budget, Info, attempt
+from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.fold_in import completion, fill_shares, fold_in, split_tokens
 from kfree.inference.topics.hard_topics import count, has_tokens, solve, word_prices
 from kfree.inference.topics.randomness_test import Structure, look_for_structure
@@ -15,17 +15,17 @@ from kfree.inference.topics.topic_goal import FoundTopics, TopicCounts, TopicGoa
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_search import SEARCHES
 from kfree.inference.topics.topic_seeds import usual_number
-from kfree.models.checks import check_choice, check_number, check_weight
+from kfree.models.checks import check_weight
 from kfree.rows import Documents
 
-_COMPONENTS = ("soft", "hard")
+COMPONENTS = ("soft", "hard")
 _NONE = np.empty(0)
 # Tokens of a document, and of a corpus, whose sums are exact.
 _TOKENS, _ALL_TOKENS = 1e15, 1e18
 # A lam for every document and topic is still a number.
-_LARGEST_LAM = 1e250
+LARGEST_LAM = 1e250
 # Weights of documents that are not 0, and smoothing: single precision holds their products with tokens.
-_LEAST_WEIGHT, _MOST_WEIGHT = 1e-15, 1e15
+_LEAST_WEIGHT, MOST_WEIGHT = 1e-15, 1e15
 # Pseudo-tokens of a topic for each token and word: costs of words are differences of numbers of their size, and must be
 # known to 1e-9.
 _MOST_SMOOTHING = 1e4
@@ -68,11 +68,11 @@ def check_counts(X: Any) -> sp.csr_matrix:
 def check_document_weight(sample_weight: Any, n: int) -> Array:
     """Weights of documents that single precision can hold, or an empty array where there are none."""
     weight = check_weight(sample_weight, n)
-    wrong = np.flatnonzero((weight > 0) & ~((weight >= _LEAST_WEIGHT) & (weight <= _MOST_WEIGHT)))
+    wrong = np.flatnonzero((weight > 0) & ~((weight >= _LEAST_WEIGHT) & (weight <= MOST_WEIGHT)))
     if wrong.size:
         i = int(wrong[0])
         raise ValueError(
-            f"HDPTopics needs weights that are 0 or between {_LEAST_WEIGHT:g} and {_MOST_WEIGHT:g}, but sample_weight"
+            f"HDPTopics needs weights that are 0 or between {_LEAST_WEIGHT:g} and {MOST_WEIGHT:g}, but sample_weight"
             f"[{i}] = {weight[i]:g}, and {wrong.size} of {n} are like it. Divide them by their largest, and set to 0 "
             "what is then too small."
         )
@@ -97,46 +97,15 @@ def make_documents(X: sp.csr_matrix, sample_weight: Any) -> Documents:
     return Documents(X, weight)
 
 
-def check_parameters(model: Any) -> None:
-    """Every parameter of HDPTopics."""
-    for name in ("lam_local", "lam_global"):
-        value = getattr(model, name)
-        if isinstance(value, str):
-            check_choice(name, value, ("auto",))
-        else:
-            check_number(name, value, least=0.0, hint=f"Pass a number >= 0, or {name}='auto'.")
-            if value > _LARGEST_LAM:
-                raise ValueError(f"{name} must be at most {_LARGEST_LAM:g}, got {value!r}.")
-    check_number("mix", model.mix, least=0.0)
-    if model.mix > 1:
-        raise ValueError(f"mix must be at most 1, got {model.mix!r}.")
-    check_choice("search", model.search, tuple(SEARCHES))
+def check_search(model: Any) -> None:
+    """The parameters of HDPTopics that must go with each other."""
     if model.search == "paper" and (model.mix != 0 or model.n_topics is not None):
         raise ValueError(
             "search='paper' minimises the paper's objective, which has no mixing cost, and finds the number of "
             f"topics: it needs mix=0 and n_topics=None, got mix={model.mix!r} and n_topics={model.n_topics!r}."
         )
-    check_choice("components", model.components, _COMPONENTS)
-    if model.refine is not None:
-        check_choice("refine", model.refine, ("collapsed",))
-        if model.search == "paper":
-            raise ValueError("refine='collapsed' belongs to search='anneal'; search='paper' is the paper's alone.")
-    if model.n_topics is not None:
-        check_number("n_topics", model.n_topics, least=1, integer=True)
-    if isinstance(model.n_topics_init, str):
-        check_choice("n_topics_init", model.n_topics_init, ("auto",))
-    else:
-        check_number("n_topics_init", model.n_topics_init, least=1, integer=True)
-    if isinstance(model.smoothing, str):
-        check_choice("smoothing", model.smoothing, ("auto",))
-    else:
-        check_number("smoothing", model.smoothing, least=1e-6, hint="Without smoothing no topic could take new words.")
-        if model.smoothing > _MOST_WEIGHT:
-            raise ValueError(f"smoothing must be at most {_MOST_WEIGHT:g}, got {model.smoothing!r}.")
-    check_number("max_iter", model.max_iter, least=1, integer=True)
-    check_number("tol", model.tol, least=0.0)
-    if model.max_time is not None:
-        check_number("max_time", model.max_time, least=0.0)
+    if model.search == "paper" and model.refine is not None:
+        raise ValueError("refine='collapsed' belongs to search='anneal'; search='paper' is the paper's alone.")
 
 
 class LocalPrice(NamedTuple):
@@ -220,13 +189,6 @@ def _goal(model: Any, documents: Documents, penalties: Penalties, known: Array, 
         max_iter=model.max_iter,
         refine=model.refine is not None,
     )
-
-
-def report_pass(phase: str, count: int, info: Info) -> None:
-    """Print what there is to say of a pass."""
-    what = "objective" if phase in ("hard", "collapsed", "paper") else "free energy"
-    value = "" if phase == "close" else f", {what} {info.objective:.6g}"
-    print(f"[HDPTopics] {phase}, pass {count}: {info.n_clusters} topics{value}")
 
 
 def describe_chance(structure: Structure) -> str:

@@ -28,7 +28,7 @@ from kfree.inference.features.feature_sample import FeatureSample, draw_sample
 from kfree.inference.features.feature_seeds import seed_fixed, seed_greedy
 from kfree.inference.features.feature_table import FeatureTable
 from kfree.inference.features.k_features import run_k_features
-from kfree.inference.loop import Budget, Outcome, attempt, repeat
+from kfree.inference.loop import Budget, Info, Outcome, attempt, repeat
 
 T = TypeVar("T")
 
@@ -76,7 +76,8 @@ def in_turn(jobs: Sequence[Callable[[], T]], budget: Budget, *, always: int) -> 
 class _Board:
     """What threads have begun and ended; other processes only have copies of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget, number: int) -> None:
+        self._budget, self._number = budget, number
         self.begun: list[int] = []
         self.over: list[int] = []
         self.ended: dict[int, Ended] = {}
@@ -88,6 +89,8 @@ class _Board:
             found = self.ended[turn] = job()
         finally:
             self.over.append(turn)
+        value, K, _ = found.restart
+        self._budget.tell("restart", len(self.ended), Info(value, 0.0, np.nan, 0, K, of=self._number))
         return found
 
     def wait(self) -> list[Ended]:
@@ -106,9 +109,9 @@ def spread(jobs: Sequence[Callable[[], Ended]], goal: FeatureGoal, budget: Budge
 
     If the user interrupts threads, those restarts that are under way soon end, as the budget is spent.
     """
+    board, workers = _Board(budget, len(jobs)), Parallel(n_jobs=goal.n_jobs, prefer="threads")
     if len(jobs) == 1 or effective_n_jobs(goal.n_jobs) == 1:
-        return in_turn(jobs, budget, always=1)
-    board, workers = _Board(), Parallel(n_jobs=goal.n_jobs, prefer="threads")
+        return in_turn([partial(board.note, turn, job) for turn, job in enumerate(jobs)], budget, always=1)
     tasks = (delayed(board.note)(turn, job) for turn, job in enumerate(jobs))
     return attempt(lambda: list(workers(tasks)), board.wait, budget)
 

@@ -72,7 +72,7 @@ class Turns(NamedTuple):
     """Numbers drawn for a sweep, and for splits and merges after it."""
 
     order: Array  # (N,) rows in turn
-    uniforms: Array  # (N,), or none: rows stay
+    uniforms: Array  # for the first of them; the others stay
     pairs: Array  # (P, 2) rows that splits and merges begin with
     deals: Array  # (P, N)
     accepts: Array  # (P,)

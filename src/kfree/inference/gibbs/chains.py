@@ -121,7 +121,7 @@ def run_chains(
     def one_round(stride: int) -> tuple[int, bool]:
         clock, until = perf_counter(), min(runs[0].swept + stride, length.sweeps)
         workers.spread([(chain, sampler, length, until, budget) for chain in runs], budget)
-        budget.tell("sweep", until, sampler.info(runs[0].state))
+        budget.tell("sweep", runs[0].swept, sampler.info(runs[0].state)._replace(of=length.sweeps))
         seconds = perf_counter() - clock
         faster = min(_ROUND / max(seconds, 1e-9), 2.0)
         return max(int(stride * faster), 1), until >= length.sweeps

@@ -99,7 +99,7 @@ def close(documents: Documents, soft: Soft, goal: TopicGoal, budget: Budget) -> 
 
     def step(state: Closing) -> tuple[Closing, bool]:
         closed, count = closing_pass(documents, state.ahead, goal, burst), state.passes + 1
-        budget.tell("close", count, Info(np.nan, 0.0, 0.0, 0, soft.G))
+        budget.tell("close", count, Info(np.nan, 0.0, 0.0, 0, soft.G, of=passes))
         return Closing(closed, _beyond(state.ahead, closed), count), False
 
     burst, passes = attempt(look, lambda: (0.0, 0), budget)

@@ -160,4 +160,4 @@ def anneal(
         # all passes are wanted: none says that nothing changes any more
         return Annealed(soft, trace), Info(free_energy, scale, 1.0, 0, soft.G, anew=anew)
 
-    return run(step, start, budget, phase=phase, tol=0.0, max_iter=len(betas)).state
+    return run(step, start, budget, phase=phase, tol=0.0, max_iter=len(betas), whole=True).state

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.loop import Budget, repeat
+from kfree.inference.loop import Budget, Info, repeat
 from kfree.inference.merges import disjoint
 from kfree.inference.topics.hard_topics import count, entropic, label_cells
 from kfree.inference.topics.soft_topics import Annealed, Soft, anneal, topic_powers, width_of
@@ -82,7 +82,9 @@ def merge_topics(documents: Documents, start: Annealed, goal: TopicGoal, budget:
         if not merged:
             return state, True
         merging = state._replace(soft=joined(state.soft, merged))
-        return anneal(documents, merging, goal, betas, budget, "merge"), False
+        rounds = 1 + (len(state.trace) - len(start.trace)) // betas.size
+        budget.tell("merge", rounds, Info(np.nan, 0.0, np.nan, 0, merging.soft.G))
+        return anneal(documents, merging, goal, betas, budget, "settle"), False
 
     return repeat(one_round, start, budget)[0]
 

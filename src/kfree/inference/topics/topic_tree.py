@@ -1,4 +1,4 @@
-"""The order in which topics would merge, the cheapest pair first, down to one."""
+"""The order in which topics are merged after a fit, the pair with the most alike words first, down to one."""
 
 import numpy as np
 
@@ -11,13 +11,16 @@ from kfree.rows import Documents
 def merge_tree(documents: Documents, counts: TopicCounts, goal: TopicGoal) -> Array:
     """(G - 1, 4) Merges, one a row, as scipy writes trees: two numbers, a height, the topics in it.
 
-    Numbers below G are topics, G + i is the result of merge i. Of all pairs there are, the one is merged that raises J
-    least; the height is the price of a topic at which that pays, or that of an earlier merge, if higher.
+    Numbers below G are topics, G + i is the result of merge i. Of all pairs there are, the one is merged whose words
+    then cost least more: that part of J alone. By the whole of J one topic would soon take in all others, since with
+    the labels fixed every document that holds both saves their mixing. The height is that cost in nats, or that of an
+    earlier merge, if higher.
     """
     G = len(counts.words)
-    counts, free = TopicCounts(*(table.copy() for table in counts)), goal._replace(lam_global=0.0)
+    counts = TopicCounts(*(table.copy() for table in counts))
+    of_words = goal._replace(mix=0.0, lam_local=np.zeros_like(goal.lam_local), lam_global=0.0)
     costs, number, size = np.full((G, G), np.inf), np.arange(G), np.ones(G)
-    price_pairs(documents, counts, np.stack(np.triu_indices(G, 1), axis=1), free, costs)
+    price_pairs(documents, counts, np.stack(np.triu_indices(G, 1), axis=1), of_words, costs)
     tree = np.empty((G - 1, 4))
     for i in range(G - 1):
         p, q = divmod(int(costs.argmin()), G)
@@ -27,7 +30,7 @@ def merge_tree(documents: Documents, counts: TopicCounts, goal: TopicGoal) -> Ar
         costs[q] = costs[:, q] = np.inf
         number[p], size[p], size[q] = G + i, size[p] + size[q], 0
         others = np.setdiff1d(np.flatnonzero(size), [p])
-        price_pairs(documents, counts, np.sort(np.stack([np.full_like(others, p), others], axis=1)), free, costs)
+        price_pairs(documents, counts, np.sort(np.stack([np.full_like(others, p), others], axis=1)), of_words, costs)
     tree[:, 2] = np.maximum.accumulate(np.maximum(tree[:, 2], 0.0))
     return tree
 

@@ -64,7 +64,7 @@ class AutoLam(NamedTuple):
 def choose_lam(table: Table, budget: Budget) -> AutoLam:
     """The price, from at most 10 000 rows."""
     pilot = draw_pilot(table)
-    path = PricePath(pilot, budget).trace()
+    path = PricePath(pilot, budget).trace("path, step")
     evidence = Evidence(_views(path, budget))
     scale = table.rows.scale[pilot.origin] if table.rows.scale.size and evidence.seen_as_is(path) else np.empty(0)
     null = pooled([without_groups(view.pilot, scale, budget) for view in evidence.views])

@@ -10,7 +10,7 @@ from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.price_path import PricePath, Solution, nearest_two
 from kfree.inference.clusters.how_many.subsample import Pilot, pilot_of
 from kfree.inference.clusters.how_many.surrogates import Surrogates
-from kfree.inference.loop import Budget
+from kfree.inference.loop import Budget, Info
 from kfree.rows.threads import over
 
 
@@ -73,7 +73,11 @@ def without_groups(pilot: Pilot, scale: Array, budget: Budget) -> Null | None:
         return {K: clearness(path.pilot, path[K]) for K in path.ks if 1 < K <= path.most and not budget.spent}
 
     # where a table is small most of the work is Python's, and threads would only wait for each other
-    made = list(over(list(range(len(draws))), scores, float(n) * pilot.table.rows.p))
+    made = []
+    for found in over(list(range(len(draws))), scores, float(n) * pilot.table.rows.p):
+        made.append(found)
+        if found:
+            budget.tell("table without groups", len(made), Info(np.nan, 0.0, np.nan, 0, -1, of=len(draws)))
     by_kind = {kind: [found for draw, found in zip(draws, made) if draw == kind and found] for kind in kinds}
     if any(len(by_kind[few, radii]) < 2 or not by_kind[n, radii] for radii in (True, False)):
         return None

@@ -17,7 +17,7 @@ from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.subsample import Pilot
 from kfree.inference.clusters.table import Table
 from kfree.inference.content import uniform
-from kfree.inference.loop import Budget
+from kfree.inference.loop import Budget, Info
 from kfree.inference.windows import envelope_windows
 from kfree.rows.threads import in_order
 
@@ -195,11 +195,16 @@ class PricePath:
             raise KeyError(K)
         return found
 
-    def trace(self) -> "PricePath":
-        """The solutions of the grid: forward, then backward."""
+    def trace(self, phase: str = "") -> "PricePath":
+        """The solutions of the grid: forward, then backward; told of if the phase has a name."""
         ks = grid(self.settled)[1:]
-        self.forward(ks)
-        self.backward(ks)
+        steps = [(self.forward, K) for K in ks] + [(self.backward, K) for K in reversed(ks)]
+        for made, (step, K) in enumerate(steps, start=1):
+            if self.budget.spent:
+                break
+            step([K])
+            if phase:
+                self.budget.tell(phase, made, Info(np.nan, 0.0, np.nan, 0, K, of=len(steps)))
         return self
 
     def forward(self, ks: Iterable[int]) -> None:
