@@ -22,6 +22,7 @@ _PUBLISHED = {
     "concentration_": "concentration (concentration_)",
     "objective_": "objective, with the price (objective_)",
     "inertia_": "the same without it (inertia_)",
+    "free_energy_": "free energy (free_energy_)",
     "explained_": "share explained (explained_)",
     "n_iter_": "passes (n_iter_)",
     "converged_": "converged (converged_)",
