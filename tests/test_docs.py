@@ -65,6 +65,7 @@ def test_links_between_pages_lead_somewhere(page):
         "lam_for_n_components",
         "lam_path",
         "load",
+        "TablePreparer",
     ],
 )
 def test_examples_of_docstrings_are_true(name):
