@@ -28,8 +28,8 @@ NOTES = [
     "What a category weighs was decided on 40 other made tables, with customers and passengers of other seeds in view. "
     "When a tail is long was a first guess; it was kept after it was compared with seven others on wholesale, breast "
     "cancer, segment and shuttle.",
-    "On segment, shuttle and the passengers several numbers of clusters are nearly equally clear, and one draw of rows, "
-    "or rounding, may give another: segment gave 11, 12 or 17 clusters after changes of 1e-15.",
+    "On segment, shuttle and the passengers several numbers of clusters are nearly equally clear. Other rows, or "
+    "rounding, may give another: segment gave 11, 12 or 17 clusters after changes of a ten millionth and less.",
 ]
 #: Rows of long tables that are looked at.
 MOST = 5000
