@@ -29,6 +29,8 @@ _SHORT = {
     "n_topics": ("--topics", "-k"),
     "n_components": ("--features", "-k"),
 }
+#: Characters of help, unless the first sentence is longer; the rest is in the docs.
+_LENGTH = 240
 #: What a command says in its own way, or has no use for.
 _LEFT_OUT = ("verbose", "warm_start")
 #: A docstring's section of parameters, and one entry of it: names, what they may be, text.
@@ -114,9 +116,13 @@ def _option(name: str, said: Said) -> ModelOption:
 
 
 def _plain(text: str) -> str:
-    """A docstring's paragraph without its marks, its first sentences: what fits in a few lines."""
+    """The first sentences of a docstring's paragraph, without its marks."""
     text = re.sub(r":\w+:`([^`]+)`", r"\1", " ".join(text.split()))
-    return re.sub(r" ?\[\d\]_", "", text.replace("``", ""))
+    text = re.sub(r" ?\[\d\]_", "", text.replace("``", ""))
+    sentences = re.split(r'(?<=\.) (?=[A-Z"])', text)
+    while len(sentences) > 1 and len(" ".join(sentences)) > _LENGTH:
+        sentences.pop()
+    return " ".join(sentences)
 
 
 class ModelCommand(click.Command):
@@ -132,7 +138,7 @@ class ModelCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Its own options first, those of the estimators under a heading."""
-        own = [param.get_help_record(ctx) for param in super().get_params(ctx)]
+        own = [param.get_help_record(ctx) for param in super().get_params(ctx) if isinstance(param, click.Option)]
         theirs = [param.get_help_record(ctx) for param in self._of_models()]
         for title, records in (("Options", own), (f"Parameters of {' and '.join(self.models)}", theirs)):
             with formatter.section(title):

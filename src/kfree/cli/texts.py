@@ -149,8 +149,8 @@ def _counted(
         ) from error
     vocabulary = counter.get_feature_names_out()
     talk.note(
-        f"{len(texts)} documents, {len(vocabulary)} words: those in at least {least} document{'s' * (least > 1)} and at "
-        f"most {most:.0%} of them; {why}."
+        f"{len(texts)} documents, {len(vocabulary)} words: those in at least {least} document{'s' * (least > 1)} and "
+        f"at most {most:.0%} of them; {why}."
     )
     return Documents(sp.csr_matrix(counts, dtype=np.float64), vocabulary, texts, ids, id_name, weight)
 

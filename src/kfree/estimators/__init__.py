@@ -11,6 +11,7 @@ from kfree.estimators.k_features import KFeatures
 from kfree.estimators.kernel_mixture import KernelDPMixture, MMDTest
 from kfree.estimators.lam import LamPath, lam_for_k, lam_path, radius_for_k
 from kfree.estimators.stepwise_k_features import StepwiseKFeatures
+from kfree.estimators.table_preparer import TablePreparer
 from kfree.estimators.truncation import truncation_level
 from kfree.estimators.variational import VariationalDPMixture
 from kfree.models.features import FeaturePath
@@ -28,6 +29,7 @@ __all__ = [
     "LamPath",
     "MMDTest",
     "StepwiseKFeatures",
+    "TablePreparer",
     "VariationalDPMixture",
     "lam_for_k",
     "lam_for_n_components",

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, validate_data
 from kfree.families import Array
 from kfree.inference.loop import Info
 from kfree.models.checks import check_finite
+from kfree.models.table_reading import library_of
 from kfree.rows.tree import Slices
 
 try:
@@ -46,6 +47,36 @@ def _refuse_anndata(X: Any) -> None:
             "X is an AnnData object, not a table. Use kfree.anndata.cluster(adata), or pass one of its tables, such as "
             "adata.obsm['X_pca']."
         )
+
+
+def check_frame(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """A frame as it is, anything else as an array of its own type, with the columns of the fit; values are not read."""
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):  # a lazy frame
+        X = X.collect()
+    if library_of(X):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        _check_frame_shape(X)
+        return X
+    if not hasattr(X, "__array__") and not sp.issparse(X):
+        X = _as_objects(X)
+    return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+
+
+def _as_objects(X: Any) -> Any:
+    """Lists with numbers and text, whose numbers numpy would make text of."""
+    plain = np.asarray(X)
+    return np.array(X, dtype=object) if plain.dtype.kind in "SU" else plain
+
+
+def _check_frame_shape(X: Any) -> None:
+    """Whether there are rows and columns, and names that tell columns apart."""
+    n, p = X.shape
+    if not n or not p:
+        raise ValueError(f"X has {n} rows and {p} columns; at least 1 of each is needed.")
+    names = list(getattr(X, "column_names", X.columns))
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"X has {names.count(twice[0])} columns called {twice[0]!r}. Give each a name of its own.")
 
 
 def _settle(X: Any) -> Any:

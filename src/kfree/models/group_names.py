@@ -31,11 +31,11 @@ def check_groups(groups: Any, n: int) -> list[Any]:
     if len(labels) != n:
         raise ValueError(f"groups has {len(labels)} labels, but X has {n} rows. {_HINT}")
     try:
-        odd = [label for label in set(labels) if _missing(label)]
+        odd = [label for label in set(labels) if is_missing(label)]
     except TypeError as error:
         raise TypeError(f"groups holds labels that cannot be compared ({error}). {_HINT}") from None
     if odd:
-        where = [i for i, label in enumerate(labels) if _missing(label)]
+        where = [i for i, label in enumerate(labels) if is_missing(label)]
         raise ValueError(
             f"groups[{where[0]}] is missing ({labels[where[0]]!r}), and {len(where)} labels are in all. "
             "Drop those rows, or give them a group of their own."
@@ -43,7 +43,7 @@ def check_groups(groups: Any, n: int) -> list[Any]:
     return labels
 
 
-def _missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
     """None, NaN, NaT and NA: whatever does not equal itself."""
     if label is None:
         return True

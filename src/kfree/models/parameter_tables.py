@@ -14,6 +14,7 @@ from kfree.models.kernel_bandwidth import BANDWIDTHS, check_widths
 from kfree.models.kernel_problem import SOURCES
 from kfree.models.mixture import CONJUGATE, PRIORS
 from kfree.models.parameters import Choice, Flag, Given, Nothing, Number, Or, Table
+from kfree.models.table_choices import check_kinds
 from kfree.models.topics import COMPONENTS, LARGEST_LAM, MOST_WEIGHT
 
 _COUNT = Number(least=1, integer=True)
@@ -197,3 +198,5 @@ GIBBS_IBP: Table = {
     "init": Or(Choice(*STARTS), Given("an allocation (n, K)")),
     **_CHAINS,
 }
+
+TABLE_PREPARER: Table = {"kinds": Or(Nothing(), Given("a dict from columns to kinds", check_kinds))}

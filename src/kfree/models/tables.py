@@ -1,0 +1,71 @@
+"""A table, prepared: what was done with each of its columns, for other tables like it and for the way back."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.models.table_choices import choose
+from kfree.models.table_columns import CategoryColumn, DateColumn, LeftOut, NumberColumn, PreparedColumn
+from kfree.models.table_reading import frame_of, library_of, raw_columns, read_column
+
+
+class PreparedTable(NamedTuple):
+    """What a preparer has learned."""
+
+    columns: tuple[NumberColumn | DateColumn | CategoryColumn | LeftOut, ...]  # in the order of the table
+    library: str  # whose frame it was; empty for an array
+
+    @classmethod
+    def of(cls, X: Any, names: list[str], kinds: dict[Any, str]) -> "PreparedTable":
+        """Look at a table; ``kinds`` by position are what a user has said."""
+        found: list[Any] = []
+        for j, (name, raw) in enumerate(zip(names, raw_columns(X))):
+            kind = kinds.get(j)
+            if kind == "leave out":
+                found.append(LeftOut(name, None, "left out, as asked for"))
+                continue
+            found.append(choose(read_column(name, raw, kind), kind is not None))
+        return cls(tuple(found), library_of(X))
+
+    def names(self) -> list[str]:
+        """Names of the prepared columns, each once."""
+        made: list[str] = []
+        for name in (name for column in self.columns for name in column.names()):
+            number, once = 2, name
+            while once in made:
+                once, number = f"{name}_{number}", number + 1
+            made.append(once)
+        return made
+
+    def encode(self, X: Any) -> Array:
+        """(n, width) the prepared table."""
+        blocks = []
+        for column, raw in zip(self.columns, raw_columns(X)):
+            if column.kind is not None:
+                blocks.append(column.encode(read_column(column.name, raw, column.kind)))
+        return np.hstack(blocks)
+
+    def decode(self, X: Array) -> Any:
+        """The table in the users' units, as the kind of frame it was."""
+        blocks, at = {}, 0
+        for column in self.columns:
+            width = len(column.names())
+            blocks[column.name] = column.decode(X[:, at : at + width])
+            at += width
+        if self.library:
+            return frame_of(
+                self.library,
+                {name: block.tolist() if block.dtype == object else block for name, block in blocks.items()},
+            )
+        return _array(list(blocks.values()))
+
+
+def _array(blocks: list[Array]) -> Array:
+    """Numbers if all are, otherwise objects; what is not known is NaN among numbers."""
+    if any(block.dtype.kind in "mM" for block in blocks):
+        return np.column_stack([block.astype(object) for block in blocks])
+    try:
+        return np.column_stack([block.astype(np.float64) for block in blocks])
+    except (ValueError, TypeError):
+        return np.column_stack([block.astype(object) for block in blocks])
