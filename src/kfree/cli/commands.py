@@ -72,6 +72,7 @@ _COLUMNS = _together(
     click.option("--drop", multiple=True, callback=_names, metavar="A,B,...", help="Columns to leave out."),
     click.option("--id", metavar="COLUMN", help="Names of the rows; else they are counted from 0."),
 )
+_AS_IS = click.option("--as-is", is_flag=True, help="Leave the columns of a table as they are: numbers, not scaled.")
 _WEIGHT = click.option("--weight", metavar="COLUMN", help="How much each row counts.")
 _TALKING = _together(
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
@@ -112,6 +113,7 @@ def commands() -> None:
 @_COLUMNS
 @click.option("--group", metavar="COLUMN", help="Groups of rows, such as shops, that share clusters (HDPMeans).")
 @_WEIGHT
+@_AS_IS
 @_STEP
 @_WRITING
 @_READING
@@ -152,6 +154,7 @@ def topics(ctx: click.Context, **options: Any) -> int:
 @click.argument("file")
 @_COLUMNS
 @_WEIGHT
+@_AS_IS
 @_WRITING
 @_READING
 @_TALKING
@@ -165,6 +168,7 @@ def features(ctx: click.Context, **options: Any) -> int:
 @click.argument("file")
 @_COLUMNS
 @_WEIGHT
+@_AS_IS
 @_WRITING
 @_READING
 @_TALKING
@@ -175,25 +179,25 @@ def mixture(ctx: click.Context, **options: Any) -> int:
 
 
 def _fit(ctx: click.Context) -> int:
-    from kfree.cli.fits import Order, fit
+    from kfree.cli.fits import fit
     from kfree.cli.texts import Words
 
-    options = ctx.params
-    named = {name: options[name] for name in ("file", "out", "tables", "json", "force")}
-    order = Order(
-        command=str(ctx.command.name),
-        asked=_asked(options),
-        pick=_pick(options),
-        parameters=given(ctx),
-        talk=Talk(options["quiet"]),
-        page=options["report"],
-        step=int(options.get("step") or 0),
-        **named,
-    )
+    order, options = _order(ctx), ctx.params
     if "text" in options:
         words = Words(options["min_df"], options["max_df"], options["stop_words"])
         order = order._replace(text=options["text"], words=words)
     return fit(order)
+
+
+def _order(ctx: click.Context) -> Any:
+    """What the options say."""
+    from kfree.cli.fits import Order
+
+    options, talk = ctx.params, Talk(ctx.params["quiet"])
+    named = ("out", "tables", "json", "force", "as_is")
+    order = Order(str(ctx.command.name), options["file"], _asked(options), _pick(options), given(ctx), talk)
+    order = order._replace(**{name: options[name] for name in named if name in options})
+    return order._replace(page=options.get("report", True), step=int(options.get("step") or 0))
 
 
 def _asked(options: dict[str, Any]) -> Any:
@@ -214,6 +218,7 @@ def _pick(options: dict[str, Any]) -> Any:
 @click.option("--out", "-o", metavar="DIR", help="Folder for the table and a picture; else the table goes to stdout.")
 @_COLUMNS
 @_WEIGHT
+@_AS_IS
 @_FORCE
 @_READING
 @_TALKING
@@ -222,9 +227,8 @@ def path(ctx: click.Context, **options: Any) -> int:
     """For 1, 2, 3, ... clusters: how clear they are, and what a cluster may cost."""
     from kfree.cli import uses
 
-    settings = {**given(ctx), "max_clusters": options["max_clusters"]}
-    talk = Talk(options["quiet"])
-    return uses.path(options["file"], _asked(options), _pick(options), settings, options["out"], options["force"], talk)
+    order = _order(ctx)
+    return uses.path(order._replace(parameters={**order.parameters, "max_clusters": options["max_clusters"]}))
 
 
 _MODEL_AND_FILE = _together(click.argument("model"), click.argument("file"), _COLUMNS)

@@ -214,8 +214,9 @@ def _read_arrow(file: File, asked: Asked) -> pa.Table:
 
 
 def _read_npy(file: File, asked: Asked) -> Any:
-    mapped = None if isinstance(file.data, bytes) else "r"
-    return _as_table(file, np.load(file.whole(), mmap_mode=mapped, allow_pickle=False))
+    if isinstance(file.data, bytes):
+        return _as_table(file, np.load(file.whole(), allow_pickle=False))
+    return _as_table(file, np.load(file.data, mmap_mode="r", allow_pickle=False))
 
 
 def _read_npz(file: File, asked: Asked) -> Any:

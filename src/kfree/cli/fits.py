@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +13,13 @@ import kfree
 from kfree.cli.files import Asked, find
 from kfree.cli.found import Part, labels_of, parts_of, with_ids
 from kfree.cli.outputs import Columns, check_free, new_folder, print_table, print_text, write_table
-from kfree.cli.recipes import MODEL, RECIPE, Recipe
-from kfree.cli.tables import Pick, Rows, check_enough, read_rows
+from kfree.cli.recipes import MODEL, PREPARER, RECIPE, Recipe
+from kfree.cli.tables import Pick, Rows, Sentences, check_enough, read_rows
 from kfree.cli.talk import Problem, Talk, interrupts, one_line
 from kfree.cli.texts import Documents, Words, read_documents
 
 REPORT = "report.html"
-#: Lines of what was found that are shown.
+#: Lines of a list that are shown.
 _SHOWN = 20
 
 
@@ -38,6 +38,7 @@ class Order(NamedTuple):
     json: bool = False
     force: bool = False
     step: int = 0  # 1 for finer, -1 for coarser
+    as_is: bool = False  # whether columns of a frame are left as they are
     text: str = "text"  # column of the texts
     words: Words = Words()
 
@@ -47,13 +48,19 @@ class Order(NamedTuple):
         if self.out == "-" or (self.out is None and self.file == "-"):
             return None
         stem = Path(self.file).absolute().name.split(".")[0] or "folder"
-        return Path(self.out or f"{stem}-{self.command}")
+        return Path(self.out or f"{stem}-{self.parts}")
 
     @property
     def files(self) -> list[str]:
         """What will be in it."""
         page = [REPORT] if self.page else []
         return [f"labels.{self.tables}", f"{self.parts}.{self.tables}", MODEL, RECIPE, *page]
+
+    @property
+    def prepared(self) -> bool:
+        """Whether columns of a frame are prepared: not if they must stay counts, or as they are."""
+        likeness = self.parameters.get("divergence") or self.parameters.get("family")
+        return not self.as_is and likeness in (None, "sqeuclidean", "gaussian", "diag", "spherical")
 
     @property
     def parts(self) -> str:
@@ -66,10 +73,11 @@ class Loaded(NamedTuple):
 
     X: Any
     columns: Any  # names of the columns, or words
-    labels: Any  # a function: labels of all rows, from a model
+    labels: Callable[[Any], Columns]  # labels of all rows, from a model
     recipe: Recipe
     fit: dict[str, Any]  # what else fit is given
-    texts: Any  # of the rows of X, or None
+    texts: Any = None  # what is shown of the rows of X; None for their entries
+    preparer: Any = None  # None if columns are as they were
 
 
 def fit(order: Order) -> int:
@@ -84,7 +92,7 @@ def fit(order: Order) -> int:
         loaded = _load(order)
         with order.talk.progress(f"fitting {type(model).__name__}"):
             model = _fitted(order, model, loaded)
-        found, labels = parts_of(model, loaded.columns), loaded.labels(model)
+        found, labels = parts_of(model, loaded.columns, loaded.preparer), loaded.labels(model)
         if part is None:
             print_table(labels)
         else:
@@ -129,12 +137,25 @@ def _load(order: Order) -> Loaded:
     """What is to be fitted."""
     if order.command == "topics":
         return _load_documents(order)
+    rows, preparer = load_rows(order)
+    read_from = rows.columns if rows.frame is None else rows.frame.column_names
+    recipe = Recipe(order.command, list(read_from), order.pick.id, order.pick.group)
+    texts = None if rows.frame is None else Sentences(rows.frame)
+    return Loaded(rows.X, rows.columns, lambda model: _labels(model, rows), recipe, _beside(rows), texts, preparer)
+
+
+def load_rows(order: Order) -> tuple[Rows, Any]:
+    """The rows of a table, and the preparer of its columns if they were prepared."""
     file = find(order.file, order.asked.format, "csv")
     rows = read_rows(file, order.asked, order.pick)
-    check_enough(file, rows.X)
+    check_enough(file, rows.X if rows.frame is None else rows.frame)
     order.talk.note(f"{rows.n} rows, {len(rows.columns)} columns of {file.name}.")
-    recipe = Recipe(order.command, list(rows.columns), order.pick.id, order.pick.group)
-    return Loaded(rows.X, rows.columns, lambda model: _labels(model, rows), recipe, _beside(rows), None)
+    if rows.frame is None or not order.prepared:
+        return rows.as_numbers(file), None
+    preparer = kfree.TablePreparer().fit(rows.frame)
+    lines = preparer.explain().splitlines()
+    order.talk.note("\n  ".join(lines[:_SHOWN]) + (f"\n  ... and {len(lines) - _SHOWN} more" * (len(lines) > _SHOWN)))
+    return rows.prepared(preparer), preparer
 
 
 def _beside(rows: Rows) -> dict[str, Any]:
@@ -192,6 +213,8 @@ def _write(order: Order, folder: Path, model: Any, loaded: Loaded, found: Part, 
     write_table(folder / f"{order.parts}.{order.tables}", found.table)
     model.save(folder / MODEL)
     loaded.recipe.write(folder)
+    if loaded.preparer is not None:
+        loaded.preparer.save(folder / PREPARER)
     if order.page:
         from kfree import report
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.cli.outputs import Columns
+from kfree.cli.talk import figure
 
 #: What each class finds.
 _NOUNS = {
@@ -20,6 +21,8 @@ _NOUNS = {
     "KernelDPMixture": "component",
     "GibbsDPMixture": "component",
 }
+#: Columns of a centre that are shown.
+_COLUMNS = 4
 #: Words that stand for a topic.
 _TOP = 10
 
@@ -65,8 +68,8 @@ def with_ids(ids: Sequence[Any], name: str, labels: Columns) -> Columns:
     return Columns([name, *(f"{own}_" if own == name else own for own in labels.names)], [ids, *labels.values])
 
 
-def parts_of(model: Any, columns: Sequence[str]) -> Part:
-    """What a model consists of."""
+def parts_of(model: Any, columns: Sequence[str], preparer: Any = None) -> Part:
+    """What a model consists of; centres in the units that the columns had before they were prepared."""
     noun = noun_of(model)
     if noun == "topic":
         return _topics(model, columns)
@@ -74,19 +77,26 @@ def parts_of(model: Any, columns: Sequence[str]) -> Part:
     sizes = {"cluster": "cluster_weights_", "feature": "counts_", "component": "weights_"}[noun]
     size = np.asarray(getattr(model, sizes), dtype=np.float64)
     total = len(model.Z_) if noun == "feature" else size.sum()
-    return _part(noun, size, size / total, columns, np.asarray(getattr(model, centres)))
+    told = Columns(list(columns), np.asarray(getattr(model, centres)).T.tolist())
+    if preparer is not None and noun != "feature":  # features are added up, and have no units of their own
+        told = _in_units(preparer, getattr(model, centres))
+    return _part(noun, size, size / total, told)
 
 
-def _part(noun: str, size: Any, share: Any, columns: Sequence[str], centres: Any) -> Part:
+def _in_units(preparer: Any, centres: Any) -> Columns:
+    """Centres as rows of the table that was prepared, without columns of which nothing is known."""
+    frame = preparer.inverse_transform(centres)
+    known = [name for name in frame.column_names if frame.column(name).null_count < len(centres)]
+    return Columns(known, [frame.column(name).to_pylist() for name in known])
+
+
+def _part(noun: str, size: Any, share: Any, centres: Columns) -> Part:
     own = [noun, "size", "share"]
-    names = [f"{name} (centre)" if name in own else name for name in columns]
-    values = [list(range(len(size))), size.tolist(), _rounded(share), *centres.T.tolist()]
-    return Part(noun, size, share, [_largest(columns, row) for row in centres], Columns([*own, *names], values))
-
-
-def _largest(columns: Sequence[str], centre: Any) -> str:
-    """The first entries of a centre."""
-    return ", ".join(f"{name} {value:.4g}" for name, value in list(zip(columns, centre))[:4])
+    names = [f"{name} (centre)" if name in own else name for name in centres.names]
+    values = [list(range(len(size))), size.tolist(), _rounded(share), *centres.values]
+    few = list(zip(centres.names, centres.values))[:_COLUMNS]
+    words = [", ".join(f"{name} {figure(column[k])}" for name, column in few) for k in range(len(size))]
+    return Part(noun, size, share, words, Columns([*own, *names], values))
 
 
 def _topics(model: Any, vocabulary: Sequence[str]) -> Part:

@@ -19,7 +19,7 @@ class Columns(NamedTuple):
     """A table to write."""
 
     names: list[str]
-    values: list[Sequence[Any]]  # one for each name, equally long
+    values: Sequence[Sequence[Any]]  # one for each name, equally long
 
 
 def check_free(folder: Path, files: Sequence[str], force: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import kfree
 from kfree.cli.talk import Problem
 
-MODEL, RECIPE = "model.kfree", "recipe.json"
+MODEL, PREPARER, RECIPE = "model.kfree", "preparer.kfree", "recipe.json"
 #: The number of this format.
 _FORMAT = 1
 
@@ -16,7 +16,7 @@ class Recipe(NamedTuple):
     """How rows are read."""
 
     command: str  # the command that fitted the model
-    columns: list[str]  # names of the columns, or the words that are counted
+    columns: list[str]  # names of the columns of the file, or the words that are counted
     id: str | None = None
     group: str | None = None
     text: str = ""  # column of the texts; "" if they are not in one
@@ -30,10 +30,11 @@ class Recipe(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A model that was kept, and its recipe if there is one."""
+    """A model that was kept, and its recipe and preparer if there are any."""
 
     model: Any
-    recipe: Recipe | None
+    recipe: Recipe | None = None
+    preparer: Any = None
 
 
 def read_kept(name: str) -> Kept:
@@ -45,7 +46,11 @@ def read_kept(name: str) -> Kept:
         raise Problem(
             f"{wish}. Pass a folder that kfree cluster, topics, features or mixture has written, or a model in it."
         )
-    return Kept(kfree.load(file), _read_recipe(file.parent / RECIPE) if file.name == MODEL else None)
+    model = kfree.load(file)
+    if file.name != MODEL:  # it was renamed or moved: what lies beside it may belong to another
+        return Kept(model)
+    preparer = file.parent / PREPARER
+    return Kept(model, _read_recipe(file.parent / RECIPE), kfree.load(preparer) if preparer.exists() else None)
 
 
 def _read_recipe(path: Path) -> Recipe | None:

@@ -1,6 +1,7 @@
 """From what is in a file to the rows that are fitted: which columns, which ids, groups and weights."""
 
 import difflib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from kfree.cli.files import Asked, File, check_names, is_number, names_of, read
-from kfree.cli.talk import Problem, listed
+from kfree.cli.talk import Problem, figure, listed
 
 #: What stands for the id of a row that has none.
 ROW = "row"
@@ -37,6 +38,7 @@ class Rows(NamedTuple):
 
     X: Any  # (n, p) pyarrow Table of numbers, array or CSR matrix
     columns: tuple[str, ...]  # p names
+    frame: Any  # (n, q) pyarrow Table of the columns as they are in the file; None for arrays
     ids: list[Any]  # n ids
     id_name: str
     groups: list[Any] | None  # n
@@ -47,9 +49,18 @@ class Rows(NamedTuple):
         """Number of rows."""
         return len(self.ids)
 
+    def prepared(self, preparer: Any) -> "Rows":
+        """The same with columns as a fitted preparer makes them."""
+        names = tuple(map(str, preparer.get_feature_names_out()))
+        return self._replace(X=pa.table(dict(zip(names, preparer.transform(self.frame).T))), columns=names)
+
+    def as_numbers(self, file: File) -> "Rows":
+        """The same with columns as they are, which must be numbers."""
+        return self if self.frame is None else self._replace(X=_numbers(file, self.frame))
+
 
 def read_rows(file: File, asked: Asked, pick: Pick) -> Rows:
-    """The rows of a file, as numbers."""
+    """The rows of a file; those of a frame are not numbers yet."""
     names = tuple(name for name in (pick.id, pick.group) if name is not None)
     data = read(file, asked._replace(as_text=names))
     check_names(file, names_of(data))
@@ -57,20 +68,37 @@ def read_rows(file: File, asked: Asked, pick: Pick) -> Rows:
         raise Problem(f"{file.name} has no rows." if data.shape[1] else f"{file.name} has no columns.")
     columns = _chosen(file, names_of(data), pick)
     apart = {name: _column(data, name) for name in pick.apart}
+    framed = isinstance(data, pa.Table)
+    all_ = columns == tuple(names_of(data))
     return Rows(
-        _numbers(file, data, columns),
+        None if framed else data if all_ else data[:, [int(name) for name in columns]],
         columns,
+        data.select(columns) if framed else None,
         list(range(data.shape[0])) if pick.id is None else apart[pick.id],
         ROW if pick.id is None else pick.id,
         None if pick.group is None else apart[pick.group],
-        None if pick.weight is None else _weights(file, pick.weight, apart[pick.weight]),
+        None if pick.weight is None else check_weights(file, pick.weight, apart[pick.weight]),
     )
+
+
+class Sentences(Sequence[str]):
+    """Rows of a frame in words, each made when it is asked for."""
+
+    def __init__(self, frame: pa.Table) -> None:
+        self._frame = frame
+
+    def __len__(self) -> int:
+        return self._frame.num_rows
+
+    def __getitem__(self, i: Any) -> Any:
+        values = ((name, self._frame.column(name)[int(i)].as_py()) for name in self._frame.column_names)
+        return ", ".join(f"{name} {figure(value)}" for name, value in values if value is not None)
 
 
 def check_enough(file: File, X: Any) -> None:
     """Two rows that differ, at least."""
     n = X.shape[0]
-    if n < 2:
+    if n == 1:
         raise Problem(f"{file.name} has one row. There is nothing to compare it with: pass a file with more.")
     if not _varies(X):
         raise Problem(f"All {n} rows of {file.name} are equal, so there is nothing to find. Pass columns that vary.")
@@ -78,7 +106,7 @@ def check_enough(file: File, X: Any) -> None:
 
 def _varies(X: Any) -> bool:
     if isinstance(X, pa.Table):
-        return any(ends["min"] != ends["max"] for ends in (pc.min_max(column).as_py() for column in X.columns))
+        return any(len(column.unique()) > 1 for column in X.columns)
     if sp.issparse(X):
         return bool((X.max(axis=0) != X.min(axis=0)).nnz)
     return any((X[start : start + 4096] != X[0]).any() for start in range(0, X.shape[0], 4096))
@@ -86,16 +114,21 @@ def _varies(X: Any) -> bool:
 
 def _chosen(file: File, names: list[str], pick: Pick) -> tuple[str, ...]:
     """The columns to fit."""
-    for name in (*pick.columns, *pick.drop, *pick.apart):
-        if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are {listed(names)}."
-            raise Problem(f"{file.name} has no column {name!r}. {hint}")
+    check_columns(file, names, (*pick.columns, *pick.drop, *pick.apart))
     free = [name for name in names if name not in pick.apart and name not in pick.drop]
     columns = tuple(name for name in pick.columns or free if name not in pick.drop)
     if not columns:
         raise Problem(f"No column of {file.name} is left to fit. Drop fewer.")
     return columns
+
+
+def check_columns(file: File, names: Sequence[str], wanted: Sequence[str]) -> None:
+    """The columns that are wanted are there."""
+    for name in wanted:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are {listed(names)}."
+            raise Problem(f"{file.name} has no column {name!r}. {hint}")
 
 
 def _column(data: Any, name: str) -> list[Any]:
@@ -105,7 +138,8 @@ def _column(data: Any, name: str) -> list[Any]:
     return (column.toarray() if sp.issparse(column) else np.asarray(column)).ravel().tolist()
 
 
-def _weights(file: File, name: str, column: list[Any]) -> Any:
+def check_weights(file: File, name: str, column: list[Any]) -> Any:
+    """A column of weights as an array."""
     try:
         weight = np.array(column, dtype=np.float64)
     except (TypeError, ValueError):
@@ -115,12 +149,9 @@ def _weights(file: File, name: str, column: list[Any]) -> Any:
     return weight
 
 
-def _numbers(file: File, data: Any, columns: tuple[str, ...]) -> Any:
+def _numbers(file: File, data: pa.Table) -> pa.Table:
     """Columns as numbers, or an error that says which are not."""
-    if not isinstance(data, pa.Table):
-        all_ = columns == tuple(names_of(data))
-        return data if all_ else data[:, [int(name) for name in columns]]
-    chosen = {name: _as_numbers(data.column(name)) for name in columns}
+    chosen = {name: _as_numbers(data.column(name)) for name in data.column_names}
     text = [name for name, column in chosen.items() if column is None]
     if text:
         raise Problem(_text_message(file, data, text))

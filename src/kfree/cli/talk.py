@@ -1,6 +1,7 @@
 """What a command says while it runs: notes, warnings and progress, all of it on stderr; and what Ctrl-C means."""
 
 import logging
+import re
 import signal
 import sys
 import warnings
@@ -59,7 +60,7 @@ class Talk:
         told = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
         for text in dict.fromkeys(told):
             if "was interrupted" not in text:  # the command itself says what became of that
-                self.warn(text)
+                self.warn(re.sub(r"\w+\(n_clusters=(\d+)\)", r"--clusters \1", text))  # as a command says it
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from kfree.cli.files import Asked, File, check_names, find, read
-from kfree.cli.tables import ROW, Pick, Rows, read_rows
+from kfree.cli.tables import ROW, Pick, Rows, check_columns, check_weights, read_rows
 from kfree.cli.talk import Problem, Talk, listed
 
 #: Fewer documents than this are too few to leave words out for being in few or many of them.
@@ -57,8 +57,8 @@ def read_documents(
         return file, _counted(texts, list(range(len(texts))), None, ROW, words, talk, vocabulary)
     if file.format in ("npy", "npz", "mtx"):
         return file, _matrix(file, read_rows(file, asked, pick))
-    texts, rows = _field(file, asked, pick, field)
-    return file, _counted(texts, rows.ids, rows.weight, rows.id_name, words, talk, vocabulary)
+    texts, ids, weight = _field(file, asked, pick, field)
+    return file, _counted(texts, ids, weight, pick.id or ROW, words, talk, vocabulary)
 
 
 def _lines(file: File, encoding: str) -> list[str]:
@@ -91,7 +91,7 @@ def _decoded(name: str, content: bytes, encoding: str) -> str:
         ) from None
 
 
-def _field(file: File, asked: Asked, pick: Pick, field: str) -> tuple[list[str], Rows]:
+def _field(file: File, asked: Asked, pick: Pick, field: str) -> tuple[list[str], list[Any], Any]:
     """The texts in a column, with the ids and weights beside them."""
     data = read(file, asked._replace(as_text=tuple(name for name in (field, pick.id) if name is not None)))
     check_names(file, data.column_names)
@@ -99,6 +99,7 @@ def _field(file: File, asked: Asked, pick: Pick, field: str) -> tuple[list[str],
         raise Problem(
             f"{file.name} has no column {field!r}. Say where the texts are: --text, one of {listed(data.column_names)}."
         )
+    check_columns(file, data.column_names, pick.apart)
     if data.num_rows == 0:
         raise Problem(f"{file.name} has no rows.")
     kind = data.schema.field(field).type
@@ -106,8 +107,8 @@ def _field(file: File, asked: Asked, pick: Pick, field: str) -> tuple[list[str],
         raise Problem(f"Column {field!r} of {file.name} holds no text. Say where the texts are: --text COLUMN.")
     texts = ["" if text is None else text for text in data.column(field).to_pylist()]
     ids = list(range(len(texts))) if pick.id is None else data.column(pick.id).to_pylist()
-    weight = None if pick.weight is None else np.array(data.column(pick.weight).to_pylist(), dtype=np.float64)
-    return texts, Rows(None, (), ids, pick.id or ROW, None, weight)
+    weight = None if pick.weight is None else check_weights(file, pick.weight, data.column(pick.weight).to_pylist())
+    return texts, ids, weight
 
 
 def _matrix(file: File, rows: Rows) -> Documents:

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from kfree.cli.files import Asked, File, check_names, find, names_of, read
-from kfree.cli.fits import topic_labels
+from kfree.cli.fits import Order, load_rows, topic_labels
 from kfree.cli.found import labels_of, noun_of, with_ids
 from kfree.cli.outputs import Columns, check_free, new_folder, print_table, print_text, write_table
 from kfree.cli.recipes import Kept, Recipe, read_kept
-from kfree.cli.tables import Pick, check_enough, read_rows
+from kfree.cli.tables import Pick, Sentences, read_rows
 from kfree.cli.talk import Problem, Talk, listed
 from kfree.cli.texts import Documents, Words, read_documents
 
@@ -31,19 +31,16 @@ class New(NamedTuple):
     texts: Any  # of the rows of X, or None
 
 
-def path(
-    file: str, asked: Asked, pick: Pick, settings: dict[str, Any], out: str | None, force: bool, talk: Talk
-) -> int:
+def path(order: Order) -> int:
     """Clusters for every number of them."""
     from kfree import lam_path
 
+    talk, out = order.talk, order.out
     if out is not None:
-        check_free(Path(out), ["path.csv", "path.png"], force)
-    found = find(file, asked.format, "csv")
-    rows = read_rows(found, asked, pick)
-    check_enough(found, rows.X)
+        check_free(Path(out), ["path.csv", "path.png"], order.force)
+    rows, _ = load_rows(order)
     with talk.progress("looking at numbers of clusters"):
-        seen = lam_path(rows.X, sample_weight=rows.weight, **settings)
+        seen = lam_path(rows.X, sample_weight=rows.weight, **order.parameters)
     names = ["clusters", "lam_from", "lam_to", "inertia", "score", "score_without_groups"]
     values = [seen.n_clusters, *seen.window.T, seen.inertia, seen.score, seen.score_without_groups]
     table = Columns(names, [["" if np.isnan(cell) else cell for cell in column.tolist()] for column in values])
@@ -55,7 +52,7 @@ def path(
             _draw(part / "path.png", seen)
         talk.note(f"Written to {out}: path.csv, path.png")
     talk.note(repr(seen))
-    talk.note(f"Next: kfree cluster {shlex.quote(file)} --clusters {max(2, seen.best)}")
+    talk.note(f"Next: kfree cluster {shlex.quote(order.file)} --clusters {max(2, seen.best)}")
     return 0
 
 
@@ -113,13 +110,16 @@ def _new(kept: Kept, file: str, asked: Asked, pick: Pick, talk: Talk) -> New:
         return _new_documents(kept, file, asked, pick, talk)
     if recipe is not None:
         pick = pick._replace(id=pick.id or _there(recipe.id, file, asked), group=pick.group or recipe.group)
-    named = getattr(model, "feature_names_in_", None)
-    if not pick.columns and (recipe is not None or named is not None):
-        pick = pick._replace(columns=tuple(recipe.columns if recipe is not None else named))
-    rows = read_rows(find(file, asked.format, "csv"), asked, pick)
+    named = recipe.columns if recipe is not None else getattr(model, "feature_names_in_", ())
+    if not pick.columns:
+        pick = pick._replace(columns=tuple(named))
+    source = find(file, asked.format, "csv")
+    rows = read_rows(source, asked, pick)
+    rows = rows.as_numbers(source) if kept.preparer is None else rows.prepared(kept.preparer)
     if len(rows.columns) != model.n_features_in_:
         raise Problem(f"The model was fitted to {model.n_features_in_} columns, but {file} has {len(rows.columns)}.")
-    return New(rows.X, with_ids(rows.ids, rows.id_name, labels_of(model, rows.X, rows.groups)), None)
+    texts = None if rows.frame is None else Sentences(rows.frame)
+    return New(rows.X, with_ids(rows.ids, rows.id_name, labels_of(model, rows.X, rows.groups)), texts)
 
 
 def _there(name: str | None, file: str, asked: Asked) -> str | None:
