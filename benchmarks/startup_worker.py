@@ -21,7 +21,8 @@ if NAME == "KMeans":
 else:
     import kfree
 
-    model = getattr(kfree, NAME)()
+    sweeps = {"n_samples": 20, "burn_in": 20} if NAME.startswith("Gibbs") else {}
+    model = getattr(kfree, NAME)(**sweeps, **({"init": "empty"} if NAME == "GibbsIBP" else {}))
 imported = perf_counter()
 if NAME == "HDPTopics":
     import scipy.sparse as sp
@@ -30,7 +31,7 @@ if NAME == "HDPTopics":
     X = sp.csr_matrix(
         ROWS.poisson(60 * kinds[ROWS.integers(5, size=500)]).astype(float) + np.eye(200)[np.arange(500) % 200]
     )
-if NAME in ("BPMeans", "KFeatures", "StepwiseKFeatures"):
+if NAME in ("BPMeans", "KFeatures", "StepwiseKFeatures", "GibbsIBP"):
     X = (
         ROWS.integers(2, size=(3000, 2)) @ np.array([[6.0, 6, 0, 0, 0], [0, 0, 6, 6, 6]])
         + ROWS.normal(size=(3000, 5)) / 2

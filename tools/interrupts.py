@@ -191,8 +191,8 @@ def check_topics(model: Any, fit: Fit) -> None:
 
     X = fit.X
     tokens, owner = np.zeros((X.shape[0], model.n_topics_)), np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    np.add.at(tokens, (owner, model.labels_), X.data)
-    np.testing.assert_array_equal(tokens, model.doc_topic_.toarray())
+    np.add.at(tokens, (owner, model.cell_labels_), X.data)
+    np.testing.assert_array_equal(tokens, model.doc_topic_counts_.toarray())
     np.testing.assert_allclose(model.components_.sum(axis=1), 1.0)
     np.testing.assert_allclose(model.transform(X[:5]).sum(axis=1), 1.0)
     _check_trace(model.objective_trace_, model.objective_)

@@ -32,7 +32,7 @@ def figures(parts, local, top):
         "auto" if local == 1 else local * float((0.5 * np.log(length + 1)).mean()),
         "auto" if top == 1 else top * 5 * float(np.sqrt(train.sum())),
     ).fit(train)
-    held = model.doc_topic_.nnz / train.shape[0]
+    held = model.doc_topic_counts_.nnz / train.shape[0]
     return model.n_topics_, held, model.coherence(10, test), model.score(test)
 
 

@@ -69,7 +69,7 @@ def test_the_clock_starts_before_the_data_are_checked(monkeypatch):
             super().__init__(*args)
 
     monkeypatch.setattr(_running, "Budget", Watched)
-    for module in ("dp_means", "hdp_means", "hdp_topics", "variational", "_features"):
+    for module in ("dp_means", "hdp_means", "_fitted_topics", "variational", "_features"):
         estimators = importlib.import_module(f"kfree.estimators.{module}")
         original = estimators.check_table
         monkeypatch.setattr(

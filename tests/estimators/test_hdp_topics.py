@@ -49,10 +49,11 @@ def test_attributes_fit_together(corpus, model):
     assert_allclose(model.components_.sum(axis=1), 1.0)
     assert_allclose(model.topic_word_counts_.sum(), X.sum(), rtol=1e-5)
     assert (np.diff(model.topic_word_counts_.sum(axis=1)) <= 0).all()
-    assert model.doc_topic_.shape == (240, K)
-    assert_array_equal(np.asarray(model.doc_topic_.sum(axis=1)).ravel(), np.asarray(X.sum(axis=1)).ravel())
-    assert model.labels_.shape == (X.nnz,)
-    assert model.labels_.max() == K - 1
+    tokens = model.doc_topic_counts_
+    assert tokens.shape == (240, K)
+    assert_array_equal(np.asarray(tokens.sum(axis=1)).ravel(), np.asarray(X.sum(axis=1)).ravel())
+    assert model.cell_labels_.shape == (X.nnz,)
+    assert model.cell_labels_.max() == K - 1
     assert model.objective_ == model.objective_trace_[-1]
     assert (np.diff(model.objective_trace_) <= 1e-9 * model.objective_).all()
     assert model.lam_local_.shape == (240,)
@@ -88,12 +89,12 @@ def test_hard_components_come_from_the_labels(corpus):
     model = HDPTopics(components="hard").fit(X)
     owner = np.repeat(np.arange(240), np.diff(X.indptr))
     counts = np.zeros((model.n_topics_, 150))
-    np.add.at(counts, (model.labels_, X.indices), X.data)
+    np.add.at(counts, (model.cell_labels_, X.indices), X.data)
     assert_array_equal(counts, model.topic_word_counts_)
     assert_allclose(model.components_, (counts + 0.05) / (counts.sum(axis=1, keepdims=True) + 7.5))
     tokens = np.zeros((240, model.n_topics_))
-    np.add.at(tokens, (owner, model.labels_), X.data)
-    assert_array_equal(tokens, model.doc_topic_.toarray())
+    np.add.at(tokens, (owner, model.cell_labels_), X.data)
+    assert_array_equal(tokens, model.doc_topic_counts_.toarray())
 
 
 @pytest.mark.parametrize("n_topics", [1, 2, 6, 30])
@@ -107,7 +108,7 @@ def test_prices_do_what_they_say(corpus):
     assert numbers == sorted(numbers, reverse=True)
     assert numbers[0] == 4 > numbers[2]
     dear, cheap = HDPTopics(lam_local=50.0, n_topics=4).fit(X), HDPTopics(lam_local=0.0, n_topics=4).fit(X)
-    assert dear.doc_topic_.nnz < cheap.doc_topic_.nnz
+    assert dear.doc_topic_counts_.nnz < cheap.doc_topic_counts_.nnz
 
 
 def test_annealing_beats_the_paper_at_its_own_objective(corpus):
@@ -232,7 +233,7 @@ def test_batches_keep_the_numbers_of_topics_and_add_those_that_are_new():
     distance = 0.5 * np.abs(first.components_[:, None] - model.components_[None]).sum(axis=2)
     assert_array_equal(distance.argmin(axis=1), np.arange(4))
     assert_allclose(model.topic_word_counts_.sum(), X.sum(), rtol=1e-5)
-    assert model.labels_.size == X[150:].nnz
+    assert model.cell_labels_.size == X[150:].nnz
     other, _, _ = planted(D=150, V=150, K=2, seed=77)
     model.partial_fit(other)
     assert model.n_topics_ == 6
@@ -275,7 +276,7 @@ def test_ctrl_c_keeps_the_best_so_far(options):
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = HDPTopics(n_topics_init=400, lam_global=1.0, **options).fit(X)
     assert model.n_topics_ >= 1
-    assert model.labels_.size == X.nnz
+    assert model.cell_labels_.size == X.nnz
     assert_allclose(model.transform(X[:5]).sum(axis=1), 1.0)
 
 

@@ -486,7 +486,7 @@ def test_prices_of_the_other_models_find_what_was_found():
     W = rng.multinomial(60, rng.dirichlet(np.full(50, 0.1)), size=80).astype(float)
     W[:40] = W[:40, ::-1]
     one = HDPTopics().fit(W)
-    assert_array_equal(one.labels_, HDPTopics(lam_global=one.lam_global_).fit(W).labels_)
+    assert_array_equal(one.cell_labels_, HDPTopics(lam_global=one.lam_global_).fit(W).cell_labels_)
 
 
 def test_explain_names_figures_that_are_attributes():

@@ -208,8 +208,12 @@ def test_a_signal_at_any_time_leaves_features(name):
 def check_topics(model, X):
     K, owner = model.n_topics_, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     tokens = np.zeros((X.shape[0], K))
-    np.add.at(tokens, (owner, model.labels_), X.data)
-    assert_array_equal(tokens, model.doc_topic_.toarray())
+    np.add.at(tokens, (owner, model.cell_labels_), X.data)
+    assert_array_equal(tokens, model.doc_topic_counts_.toarray())
+    assert_allclose(model.doc_topic_.sum(axis=1), 1.0)
+    if model.converged_:
+        assert_array_equal(model.doc_labels_, model.predict(X))
+    assert len(set(model.topic_names_)) == K
     assert model.components_.shape == model.topic_word_counts_.shape == (K, X.shape[1])
     assert (model.components_ > 0).all()
     assert_allclose(model.components_.sum(axis=1), 1.0)

@@ -218,8 +218,8 @@ def test_documents_without_weight_are_in_topics_that_there_are(search, seed):
     model = HDPTopics(1.0, 2.0, mix=0.0, search=search, random_state=seed).fit(X, sample_weight=w)
     cells = sp.csr_matrix(X)
     shares = np.zeros((len(X), model.n_topics_))
-    np.add.at(shares, (np.repeat(np.arange(len(X)), np.diff(cells.indptr)), model.labels_), cells.data)
-    assert_array_equal(shares, model.doc_topic_.toarray())
+    np.add.at(shares, (np.repeat(np.arange(len(X)), np.diff(cells.indptr)), model.cell_labels_), cells.data)
+    assert_array_equal(shares, model.doc_topic_counts_.toarray())
 
 
 def test_documents_of_very_many_tokens_are_scored():

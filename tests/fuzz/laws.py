@@ -1,6 +1,7 @@
 """What must hold of any fitted model: every number can be trusted, whatever was fitted."""
 
 import pickle
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -123,12 +124,17 @@ def labels(case: Case, model: Any) -> list[Fault]:
     wrong = []
     if hasattr(model, "predict"):
         found = model.predict(case.X, **extra)
-        # of samples, labels_ is the partition that stands for all; predict asks them about rows as if these were new
-        if not hasattr(model, "samples_") and not np.array_equal(found, model.labels_):
-            wrong.append(Fault("labels_ differ from predict", f"{int((found != model.labels_).sum())} rows"))
+        # of samples, labels_ is the partition that stands for all; predict asks them about rows as if these were new.
+        # Documents that there was no time for have their hard labels.
+        documents = hasattr(model, "doc_labels_")
+        given, same = (
+            (model.doc_labels_, model.converged_) if documents else (model.labels_, not hasattr(model, "samples_"))
+        )
+        if same and not np.array_equal(found, given):
+            wrong.append(Fault("labels_ differ from predict", f"{int((found != given).sum())} rows"))
         K = model.n_clusters_ if hasattr(model, "n_clusters_") else model.n_components_
-        if model.labels_.shape != (len(case.values),) or model.labels_.min() < 0 or model.labels_.max() >= K:
-            wrong.append(Fault("labels_ out of range", repr(model.labels_)[:200]))
+        if given.shape != (len(case.values),) or given.min() < 0 or given.max() >= K:
+            wrong.append(Fault("labels_ out of range", repr(given)[:200]))
         active = weight_of(case) > 0
         if hasattr(model, "n_clusters_") and np.unique(model.labels_[active]).size != K:
             wrong.append(Fault("clusters without rows", f"{K} clusters, {np.unique(model.labels_[active]).size} used"))
@@ -136,10 +142,25 @@ def labels(case: Case, model: Any) -> list[Fault]:
         expected = (len(case.values), model.n_components_)
         if model.Z_.shape != expected or not np.isin(model.Z_, (0, 1)).all():
             wrong.append(Fault("Z_ is no allocation", f"shape {model.Z_.shape}"))
-    if case.subject == "HDPTopics" and not np.allclose(model.components_.sum(axis=1), 1.0, atol=1e-6):
-        wrong.append(Fault("topics do not sum to one", repr(model.components_.sum(axis=1))))
     if hasattr(model, "weights_") and abs(model.weights_.sum() + getattr(model, "tail_weight_", 0.0) - 1.0) > 1e-9:
         wrong.append(Fault("weights do not sum to one", repr(model.weights_)))
+    return wrong
+
+
+def topics(case: Case, model: Any) -> list[Fault]:
+    """Shares are shares, also of topics that are merged, and all have a name."""
+    if case.subject != "HDPTopics":
+        return []
+    wrong = []
+    fewer = deepcopy(model).reduce_topics((model.n_topics_ + 1) // 2)
+    for what, some in (("topics", model), ("merged topics", fewer)):
+        for name in ("components_", "doc_topic_"):
+            if not np.allclose(getattr(some, name).sum(axis=1), 1.0, atol=1e-6):
+                wrong.append(Fault(f"{name} of {what} do not sum to one", repr(getattr(some, name).sum(axis=1))[:200]))
+        if len(set(some.topic_names_)) != some.n_topics_:
+            wrong.append(Fault(f"{what} share names", repr(some.topic_names_)[:200]))
+        if not some.explain() or not np.isfinite(some.objective_):
+            wrong.append(Fault(f"{what} are not explained", repr(some.objective_)))
     return wrong
 
 
@@ -204,5 +225,5 @@ def kept(case: Case, model: Any) -> list[Fault]:
 
 
 #: Laws of estimators, and of functions.
-OF_ESTIMATORS = (finite, never_rises, labels, twin, how_many, asked, kept)
+OF_ESTIMATORS = (finite, never_rises, labels, topics, twin, how_many, asked, kept)
 OF_FUNCTIONS = (finite_value,)

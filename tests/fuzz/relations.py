@@ -132,7 +132,7 @@ def _differences(case: Case, one: Any, two: Any, rows: Any = None, exact: bool =
         return [_unlike(case, a, b)]
     if not exact and (not case.ordinary or is_tied(case)):
         return []
-    which = "labels_" if hasattr(one, "labels_") else "Z_"
+    which = next(name for name in ("labels_", "cell_labels_", "Z_") if hasattr(one, name))
     first, second = getattr(one, which), getattr(two, which)
     first = first if rows is None else first[rows]
     if np.array_equal(first, second):

@@ -315,6 +315,7 @@ def _lam_for_n_components(rng, X):
 
 _SAME = ("layout", "again", "repeat", "zero weights")
 _CLUSTERS = ("predict", "transform", "decision_function", "score")
+_TOPICS = ("predict", "transform", "score", "perplexity", "representative_documents")
 _FEATURES = ("transform", "score")
 _MIXTURES = ("predict", "predict_proba", "score_samples", "score")
 SUBJECTS = {
@@ -322,7 +323,7 @@ SUBJECTS = {
     for subject in (
         Subject("DPMeans", 0.27, _dp_means, _CLUSTERS, (*_SAME, "order", "price", "price"), 10_000),
         Subject("HDPMeans", 0.10, _hdp_means, _CLUSTERS, (*_SAME, "order")),
-        Subject("HDPTopics", 0.06, _hdp_topics, ("transform", "score", "perplexity"), ("layout", "again"), 100),
+        Subject("HDPTopics", 0.06, _hdp_topics, _TOPICS, ("layout", "again"), 100),
         Subject("BPMeans", 0.03, _bp_means, _FEATURES, ("again", "zero weights"), 20, 5),
         Subject("KFeatures", 0.08, _k_features, _FEATURES, ("again", "zero weights"), 100, 8),
         Subject("StepwiseKFeatures", 0.02, _stepwise, _FEATURES, ("again", "zero weights"), 10, 5),

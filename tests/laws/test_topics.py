@@ -221,12 +221,12 @@ def test_fits_of_tiny_corpora_come_near_the_best_of_all_labellings(mix):
     documents = tiny([[6, 5, 0, 0], [5, 6, 0, 0], [0, 0, 6, 5], [0, 0, 4, 6]])
     model = HDPTopics(10.0, 0.5, mix=mix, smoothing=0.4, n_topics_init=4, n_topics=2).fit(table_of(documents))
     goal = goal_of(documents, mix=mix, lam_local=np.full(4, 10.0), lam_global=0.5, pseudo=np.full(4, 0.1))
-    assert_allclose(model.objective_, slow_objective(documents, model.labels_, goal))
+    assert_allclose(model.objective_, slow_objective(documents, model.cell_labels_, goal))
     assert_allclose(model.objective_, least(documents, goal), rtol=1e-9)
     paper = HDPTopics(10.0, 0.5, mix=0, search="paper", smoothing=0.4, n_topics_init=2, tol=0).fit(table_of(documents))
     goal = goal._replace(mix=0.0)
     assert paper.objective_ >= least(documents, goal) - 1e-9
-    assert_allclose(paper.objective_, slow_objective(documents, paper.labels_, goal))
+    assert_allclose(paper.objective_, slow_objective(documents, paper.cell_labels_, goal))
 
 
 # The papers' algorithm

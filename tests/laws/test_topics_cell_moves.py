@@ -67,7 +67,7 @@ def test_refined_fits_cost_less_and_leave_soft_topics_alone(mix):
     assert refined.objective_ < plain.objective_
     assert (np.diff(refined.objective_trace_) <= 0).all()
     assert_array_equal(refined.components_, plain.components_)
-    assert_allclose(refined.doc_topic_.sum(axis=1), X.sum(axis=1))
+    assert_allclose(refined.doc_topic_counts_.sum(axis=1), X.sum(axis=1))
 
 
 def test_what_cannot_be_refined_is_said():

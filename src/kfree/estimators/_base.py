@@ -12,11 +12,14 @@ from kfree.estimators._card import Parts
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
+from kfree.estimators._words import Profiled
 from kfree.families import FAMILIES, Array, make_family
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget
 from kfree.models.checks import works_on_sparse
 from kfree.models.clusters import Model, Problem
+from kfree.models.matching import Matched, match_clusters
+from kfree.models.sights import Yardstick
 from kfree.rows import set_span_threads
 
 
@@ -25,7 +28,7 @@ def finite_part(trace: list[float]) -> Array:
     return np.array([value for value in trace if value < np.inf])
 
 
-class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RunningEstimator):
+class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RunningEstimator):
     """An estimator whose model is a set of centres."""
 
     _words = Words(moves=True)
@@ -46,6 +49,7 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     smoothing_mean: Any
     random_state: Any
     warm_start: Any
+    match_to: Any
     verbose: Any
 
     def transform(self, X):
@@ -85,6 +89,12 @@ class HardClusters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def _problem(self, X: Any, sample_weight: Any) -> Problem:
         return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
+
+    def _match(self, model: Model, inertia: float) -> Matched | None:
+        """Which clusters are the same as earlier ones; None if there are none."""
+        if self.match_to is None:
+            return None
+        return match_clusters(Yardstick(model), self.match_to, inertia / float(model.mass.sum()))
 
     def _limits(self) -> dict[str, Any]:
         """Fields of the goal: the limits of a fit."""

@@ -15,6 +15,7 @@ from kfree.estimators._sklearn import check_table
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.feature_goal import FeatureGoal
 from kfree.inference.loop import Budget, attempt
+from kfree.models.explain_features import Priced, explain_priced
 from kfree.models.features import FeatureModel, FeatureProblem, FittedFeatures
 from kfree.rows import set_span_threads
 
@@ -122,6 +123,17 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         with set_span_threads():
             self._publish_model(self._model.canonical())
         return self
+
+    def explain(self):
+        """Why there are so many features, and who has them, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        price = getattr(self, "lam_", None), getattr(self, "lam_window_", None)
+        return explain_priced(Priced(self.Z_, self.explained_, *price))
 
     def _parts(self) -> Parts:
         return Parts("features", self.counts_, float(len(self.Z_)))

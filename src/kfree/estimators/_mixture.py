@@ -11,19 +11,23 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._card import Parts
 from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table
+from kfree.estimators._words import Profiled
 from kfree.families.components import Components
 from kfree.models.checks import check_number, check_weight
-from kfree.models.mixture_model import Asked
+from kfree.models.matching import Matched, match_components
+from kfree.models.mixture_model import Asked, MixtureModel
+from kfree.models.sights import Seen, SoftSight
 from kfree.rows import set_span_threads
 
 
-class MixtureEstimator(DensityMixin, ClusterMixin, RunningEstimator):
+class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, RunningEstimator):
     """A mixture: soft clusters and a density."""
 
     #: Families by the names users give.
     _families: ClassVar[Mapping[str, type[Components]]]
 
     family: Any
+    match_to: Any
     random_state: Any
     weights_: Any
     means_: Any
@@ -115,6 +119,15 @@ class MixtureEstimator(DensityMixin, ClusterMixin, RunningEstimator):
         check_is_fitted(self)
         check_number("n_samples", n_samples, least=1, integer=True)
         return self._model.sample(int(n_samples), self._draws())
+
+    def _seen(self, X: Any, **asked: Any) -> Seen:
+        """Rows as the components see them; each count of a document counts."""
+        sight = SoftSight.of(self._model)
+        return Seen(sight, self._model.labels(X), "length" if sight.yardstick.family.normalise else "none")
+
+    def _match(self, point: MixtureModel, X: Any, labels: Any) -> Matched | None:
+        """Which components are the same as earlier ones; None if there are none."""
+        return None if self.match_to is None else match_components(point, self.match_to, X, labels)
 
     def _draws(self) -> np.random.Generator:
         """What draws are made with."""

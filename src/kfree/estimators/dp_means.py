@@ -17,6 +17,7 @@ from kfree.models.clusters import Model, Problem, StreamRule
 from kfree.models.explain_clusters import Found, explain
 from kfree.models.how_many import Answer, Ask, choice_message, find_clusters
 from kfree.models.parameter_tables import DP_MEANS
+from kfree.models.sights import HardSight, Seen
 from kfree.rows import set_span_threads
 
 # More clusters than a tenth of the rows are hardly meant, unless there are few anyway.
@@ -66,6 +67,15 @@ class DPMeans(HardClusters):
     n_init : int, default=1
         Fits from different seeds; the one with the lowest penalised objective is kept. Deterministic settings
         are run once.
+    outliers : bool, default=False
+        Whether rows that no cluster is near, farther than ``radius_`` from every centre, get the label -1. Everything
+        else stays as it is.
+    match_to : fitted model or array (K, p), default=None
+        Earlier clusters, or their centres in the units of the rows: clusters of this fit that are the same keep their
+        numbers, so that next month's have last month's. The same are those whose earlier centre is no farther away
+        than twice the mean divergence of rows from their centres, if it is nearest to it, or it to them. Numbers are
+        always 0 to K-1: clusters that are new, or had a number beyond that, fill those that are free. ``matched_``
+        tells which is which.
     weighting : {"none", "length", "relative"}, default="none"
         For "kl": rows count alike ("none", as in the papers), by their total ("length", the multinomial
         likelihood), or by their total over its mean ("relative"). Only for "kl".
@@ -93,7 +103,13 @@ class DPMeans(HardClusters):
     Attributes
     ----------
     labels_ : array (n,)
-        Cluster of each training row, 0 to K-1, heaviest cluster first; equals ``predict(X)``.
+        Cluster of each training row, 0 to K-1, heaviest cluster first unless ``match_to`` says otherwise; equals
+        ``predict(X)``.
+    probabilities_ : array (n,)
+        How strongly each training row belongs to its cluster: 1 at the centre, falling with the divergence to 0 where
+        another centre is as near or ``radius_`` is reached; 0 for outliers. A strength, not strictly a probability.
+    matched_ : array (K,) or None
+        With ``match_to``: the number of the same cluster there, -1 for clusters that are new.
     cluster_centers_ : array (K, p)
         Centres, in the units of the rows (unit histograms for "kl", unit vectors for "cosine").
     cluster_weights_ : array (K,)
@@ -160,6 +176,7 @@ class DPMeans(HardClusters):
     lam_: float | None
     radius_: float
     n_iter_: int
+    matched_: Any
 
     def __init__(
         self,
@@ -173,6 +190,8 @@ class DPMeans(HardClusters):
         search="auto",
         init="auto",
         n_init=1,
+        outliers=False,
+        match_to=None,
         weighting="none",
         smoothing=0.0,
         smoothing_mean=None,
@@ -193,6 +212,8 @@ class DPMeans(HardClusters):
         self.search = search
         self.init = init
         self.n_init = n_init
+        self.outliers = outliers
+        self.match_to = match_to
         self.weighting = weighting
         self.smoothing = smoothing
         self.smoothing_mean = smoothing_mean
@@ -222,9 +243,10 @@ class DPMeans(HardClusters):
         """
         self._check_parameters()
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            problem = self._problem(check_table(self, X, reset=True), sample_weight)
+            X = check_table(self, X, reset=True)
+            problem = self._problem(X, sample_weight)
             answer = find_clusters(problem, self._ask(problem), self._wish(problem), budget, self._seeds)
-            publish = partial(self._publish, problem, answer)
+            publish = partial(self._publish, problem, answer, X)
             attempt(publish, publish, budget)  # what was found is not given up for an interrupt in between
         self._warn(self._message(answer.choice, _number_of_rows(problem)), budget)
         return self
@@ -273,6 +295,9 @@ class DPMeans(HardClusters):
             learned = self._model.absorb(X, sample_weight, self.weighting, stream, budget)
             self._model, self.radius_, self.labels_ = learned.model, learned.radius, learned.labels
             self._publish_model()
+            self._publish_rows(self._model.table(X, np.empty(0)), X)
+            if self.matched_ is not None:
+                self.matched_ = np.append(self.matched_, np.full(self.n_clusters_ - before, -1))
             self.inertia_ = learned.inertia
             self.objective_ = learned.inertia + learned.prior + self._price() * self.n_clusters_
             self.objective_trace_ = np.array([self.objective_])
@@ -291,11 +316,12 @@ class DPMeans(HardClusters):
         Returns
         -------
         array (n,) of int32
+            With ``outliers=True``, -1 for rows farther than ``radius_`` from every centre.
         """
         check_is_fitted(self)
         X = check_table(self, X, reset=False)
         with set_span_threads():
-            return self._model.nearest(X)[0]
+            return self._labels(X)
 
     def decision_function(self, X):
         """``radius_`` less the divergence from the nearest centre: negative for novel rows, which no cluster is near.
@@ -343,6 +369,16 @@ class DPMeans(HardClusters):
         found = Found(self.n_clusters_, self.lam_, self.lam_window_, self.radius_, self.cluster_weights_)
         return explain(Ask(self.lam, self.n_clusters, self.radius), found, self.choice_)
 
+    def _labels(self, X: Any) -> Any:
+        """Clusters of checked rows, -1 for outliers if they are wanted."""
+        labels, cost = self._model.nearest(X)
+        if self.outliers:
+            labels[cost > self.radius_] = -1
+        return labels
+
+    def _seen(self, X: Any, **asked: Any) -> Seen:
+        return Seen(HardSight(self._model), self._labels(X), self.weighting)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         chosen = isinstance(self.lam, str)
@@ -381,11 +417,15 @@ class DPMeans(HardClusters):
             order = Order.CONTENT  # the row moves of a stronger search must not bring back the order of the rows
         return {**self._limits(), "algorithm": self.algorithm, "search": search, "order": order}
 
-    def _publish(self, problem: Problem, answer: Answer) -> None:
+    def _publish(self, problem: Problem, answer: Answer, X: Any) -> None:
         """Write every fitted attribute, once."""
         fitted = answer.fitted
-        self._model = Model.of(problem, fitted, fitted.fence)
-        self.labels_ = fitted.labels
+        self._model, self.labels_ = Model.of(problem, fitted, fitted.fence), fitted.labels
+        matched = self._match(self._model, float(fitted.inertia))
+        self.matched_ = None if matched is None else matched.earlier
+        if matched is not None:
+            self._model = self._model.reordered(matched.order)
+            self.labels_ = self._model.nearest(X)[0]  # ties go to the lower number, which may be another one now
         self.lam_, self.lam_window_ = answer.lam, answer.window
         self.radius_ = self._model.radius() if self.radius is None else float(self.radius)
         self.choice_ = answer.choice
@@ -396,6 +436,14 @@ class DPMeans(HardClusters):
         self.converged_ = fitted.converged
         self.family_ = problem.family
         self._publish_model()
+        self._publish_rows(problem.table, X)
+
+    def _publish_rows(self, table: Any, X: Any) -> None:
+        """How strongly rows belong to their clusters, and, if that is wanted, which belong to none."""
+        self.probabilities_ = self._model.strengths(table, self.labels_, self.radius_)
+        if self.outliers:
+            self.labels_ = self._labels(X)
+            self.probabilities_[self.labels_ < 0] = 0.0
 
     def _price(self) -> float:
         """What a cluster adds to the objective."""

@@ -18,6 +18,8 @@ from kfree.inference.gibbs.diagnostics import complaints, diagnose
 from kfree.inference.gibbs.partitions import posterior_of_count
 from kfree.inference.gibbs.to_arviz import inference_data
 from kfree.inference.loop import Budget, attempt
+from kfree.models.explain_features import explain_sampled_features
+from kfree.models.explain_mixtures import Sampled
 from kfree.models.ibp_model import FeatureSamples, SampledFeatures
 from kfree.models.ibp_problem import IBPProblem
 from kfree.models.parameter_tables import GIBBS_IBP
@@ -239,6 +241,18 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimat
         check_is_fitted(self)
         posterior = {name: values for name, values in self._kept.items() if name != "log_posterior"}
         return inference_data(posterior, self.sample_chain_, sample_stats={"lp": self._kept["log_posterior"]})
+
+    def explain(self):
+        """How sure the number of features is, and who has them, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        length = self.sample_chain_.size, int(self.sample_chain_[-1]) + 1
+        sampled = Sampled(self.n_components_, *self.posterior_n_components_, *length, self.converged_)
+        return explain_sampled_features(sampled, self.Z_, self.noise_)
 
     def _parts(self) -> Parts:
         return Parts("features", self.counts_, float(len(self.Z_)))

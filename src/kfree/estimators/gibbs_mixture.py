@@ -26,6 +26,7 @@ from kfree.inference.gibbs.summary_numbers import SUMMARIES
 from kfree.inference.gibbs.to_arviz import inference_data
 from kfree.inference.labels import renumbered
 from kfree.inference.loop import Budget, attempt
+from kfree.models.explain_mixtures import Sampled, explain_sampled
 from kfree.models.gibbs_mixture import (
     GibbsModel,
     GibbsProblem,
@@ -93,6 +94,9 @@ class GibbsDPMixture(MixtureEstimator):
     point_estimate : {"vi", "binder", "map"}, default="vi"
         What ``labels_`` is: the partition of least expected loss, variation of information or Binder's, or the sample
         of largest posterior.
+    match_to : fitted model or array (K, D), default=None
+        Earlier components: those of this fit that are the same keep their numbers, as in :class:`DPMeans`; others are
+        ordered by weight.
     random_state : int, RandomState or None, default=None
     n_jobs : int, default=None
         Chains at a time; draws do not depend on it.
@@ -138,6 +142,8 @@ class GibbsDPMixture(MixtureEstimator):
         Share of the splits and merges proposed that were accepted.
     prior_ : dict
         The hyperparameters, in the units of X.
+    matched_ : array (K,) or None
+        With ``match_to``: the number of the same component there, -1 for those that are new.
     n_iter_ : int
         Sweeps of each chain.
     converged_ : bool
@@ -195,6 +201,7 @@ class GibbsDPMixture(MixtureEstimator):
         moves="split_merge",
         init="dpmeans",
         point_estimate="vi",
+        match_to=None,
         random_state=None,
         n_jobs=None,
         warm_start=False,
@@ -213,6 +220,7 @@ class GibbsDPMixture(MixtureEstimator):
         self.moves = moves
         self.init = init
         self.point_estimate = point_estimate
+        self.match_to = match_to
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.warm_start = warm_start
@@ -292,6 +300,19 @@ class GibbsDPMixture(MixtureEstimator):
         posterior["labels"] = self.samples_
         stats = {"lp": self._kept["log_posterior"]}
         return inference_data(posterior, self.sample_chain_, sample_stats=stats, dims={"labels": ["row"]})
+
+    def explain(self):
+        """How sure the number of clusters is, and who belongs to them, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        mass = np.bincount(self.labels_, minlength=self.n_clusters_)
+        length = self.sample_chain_.size, int(self.sample_chain_[-1]) + 1
+        sampled = Sampled(self.n_clusters_, *self.posterior_n_clusters_, *length, self.converged_)
+        return explain_sampled(sampled, self.cluster_probability_, mass)
 
     def _prior(self, X: Any, sample_weight: Any) -> Any:
         """What the user said of the prior; learned by another fit if that is wanted."""
@@ -379,7 +400,13 @@ class GibbsDPMixture(MixtureEstimator):
         self.sample_chain_ = np.repeat(np.arange(len(done.kept)), len(done.kept[0]))
         found = point_estimate(labels, self.point_estimate, self._kept["log_posterior"])
         estimate, self.expected_loss_ = by_size(found.labels), found.loss
-        model = GibbsModel.of(problem, estimate, samples, float(sampler.way.beta[-1]))
+        beta = float(sampler.way.beta[-1])
+        model = GibbsModel.of(problem, estimate, samples, beta)
+        matched = self._match(model.point, X[problem.active], estimate)
+        if matched is not None:
+            estimate = matched.rank[estimate]
+            model = GibbsModel.of(problem, estimate, samples, beta)
+        self.matched_ = None if matched is None else matched.earlier
         own, probability = estimate, own_probability(estimate, labels)
         if estimate.size < X.shape[0]:
             own, probability, labels = self._with_weightless(problem, model, estimate, probability, labels, X)

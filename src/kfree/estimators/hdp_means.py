@@ -13,11 +13,14 @@ from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.shared.groups import Groups, Lams, make_groups
 from kfree.inference.shared.hdp_pass import SharedFit
-from kfree.models.clusters import Problem
+from kfree.models.clusters import Model, Problem
+from kfree.models.explain_clusters import FoundShared, explain_shared
 from kfree.models.group_names import GroupIndex, check_groups
 from kfree.models.how_many import choice_message
 from kfree.models.parameter_tables import HDP_MEANS
+from kfree.models.profiles import is_frame
 from kfree.models.shared import Locals, SharedAim, SharedModel
+from kfree.models.sights import HardSight, Seen
 from kfree.rows import set_span_threads
 
 
@@ -57,6 +60,8 @@ class HDPMeans(HardClusters):
         solution that came with the penalties, else "mean".
     n_init : int, default=1
         Fits from different seeds; the one with the lowest objective is kept. Deterministic settings are run once.
+    match_to : fitted model or array (K, p), default=None
+        Earlier clusters: those of this fit that are the same keep their numbers, as in :class:`DPMeans`.
     weighting, smoothing, smoothing_mean
         As in :class:`DPMeans`.
     max_clusters : int, default=None
@@ -78,6 +83,8 @@ class HDPMeans(HardClusters):
     ----------
     labels_ : array (n,)
         (Global) cluster of each training row, 0 to K-1, heaviest first; equals ``predict(X, groups=groups)``.
+    matched_ : array (K,) or None
+        With ``match_to``: the number of the same cluster there, -1 for those that are new.
     local_labels_ : array (n,)
         Number of the row's local cluster inside its group, in the order of the global ones; -1 for rows without
         weight.
@@ -143,6 +150,7 @@ class HDPMeans(HardClusters):
         order="random",
         init="auto",
         n_init=1,
+        match_to=None,
         weighting="none",
         smoothing=0.0,
         smoothing_mean=None,
@@ -161,6 +169,7 @@ class HDPMeans(HardClusters):
         self.order = order
         self.init = init
         self.n_init = n_init
+        self.match_to = match_to
         self.weighting = weighting
         self.smoothing = smoothing
         self.smoothing_mean = smoothing_mean
@@ -201,6 +210,8 @@ class HDPMeans(HardClusters):
             best = aim.fit(problem, grouped, budget, self._seeds(aim.goal))
             publish = partial(self._publish, problem, grouped, index, Lams.of(aim.goal), best)
             attempt(publish, publish, budget)  # what was found is not given up for an interrupt in between
+            if self.matched_ is not None:  # ties go to the lower number, which may be another one now
+                self.labels_ = self._shared.choose(X, groups).labels
         self._warn(choice_message(aim.choice, _alternative), budget)
         return self
 
@@ -280,6 +291,39 @@ class HDPMeans(HardClusters):
             counted = weight > 0
             return -float(np.average(chosen.cost()[counted], weights=weight[counted]))
 
+    def explain(self):
+        """Why there are so many clusters, and how groups share them, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        chosen = isinstance(self.lam_local, str) or isinstance(self.lam_global, str)
+        users = np.diff(self.group_clusters_.tocsc().indptr)
+        lams = self.lam_local_, self.lam_global_
+        return explain_shared(FoundShared(self.cluster_weights_, lams, chosen, users, self.groups_.size))
+
+    def profile(self, X, sample_weight=None, *, groups=None):
+        """What each cluster is, as :meth:`DPMeans.profile` tells it.
+
+        Parameters
+        ----------
+        X : array, frame or CSR matrix (n, p)
+        sample_weight : array (n,), default=None
+        groups : array (n,), default=None
+            Group of each row, as for ``predict``.
+
+        Returns
+        -------
+        Profile, or a frame
+        """
+        profile = self._profile(X, sample_weight, groups=groups)
+        return profile.to_frame(X) if is_frame(X) else profile
+
+    def _seen(self, X: Any, **asked: Any) -> Seen:
+        return Seen(HardSight(self._model), self._shared.choose(X, asked.get("groups")).labels, self.weighting)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.lam_local == 0 and self.lam_global == 0:
@@ -306,6 +350,9 @@ class HDPMeans(HardClusters):
         self, problem: Problem, groups: Groups, index: GroupIndex | None, lams: Lams, fitted: SharedFit
     ) -> None:
         """Write every fitted attribute, once."""
+        matched = self._match(Model.of(problem, fitted), float(fitted.inertia))
+        fitted = fitted if matched is None else fitted.reordered(matched.order, matched.rank)
+        self.matched_ = None if matched is None else matched.earlier
         self._shared = SharedModel.of(problem, fitted, index, lams)
         self._model = self._shared.model
         local = Locals.of(problem, groups, fitted)

@@ -1,43 +1,38 @@
 """HDPTopics: the topics of a document-term table, and how many there are."""
 
 import warnings
-from typing import Any
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._card import Parts
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
-from kfree.estimators._running import RunningEstimator, Words
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._fitted_topics import FittedTopics
+from kfree.estimators._running import Words
 from kfree.inference.loop import Budget, attempt
-from kfree.inference.topics.coherence import npmi, rank_words
-from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal, word_shares
+from kfree.inference.topics.coherence import rank_words
+from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_seeds import background
-from kfree.models.checks import check_choice, check_number
+from kfree.models.merged_topics import TopicTables
 from kfree.models.parameter_tables import HDP_TOPICS
+from kfree.models.topic_words import Company
 from kfree.models.topics import (
     Penalties,
     TopicModel,
-    check_counts,
     check_search,
-    check_vocabulary,
     describe_chance,
     find_topics,
     first_goal,
     follow_topics,
     make_documents,
     next_goal,
-    presence,
 )
-from kfree.rows import set_span_threads
+from kfree.rows import Documents, set_span_threads
 
 
-class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
+class HDPTopics(FittedTopics):
     r"""Topics of a document-term table; their number is found.
 
     Every cell (document j, word w, n tokens) takes one topic. Minimises
@@ -94,14 +89,28 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
         Tokens of each word in each topic: soft or hard as ``components`` says.
     n_topics_, n_components_ : int
         K.
-    doc_topic_ : CSR matrix (D, K)
+    topic_names_ : array (K,) of str
+        Names of about three words that are both frequent in a topic and special to it, all different. ``name_topics``
+        tells the model what the words are called, if the columns of X had no names.
+    topic_sizes_ : array (K,)
+        Tokens of each topic: sums of ``topic_word_counts_``.
+    documents_per_topic_ : array (K,)
+        Documents (or their weights) whose main topic it is.
+    doc_topic_ : array (D, K)
+        Topic shares of the training documents, as ``transform`` gives them; rows sum to 1. If a fit ends for lack of
+        time or is interrupted, those of the hard labels.
+    doc_labels_ : array (D,)
+        Main topic of each training document, as ``predict`` gives it: the one with the largest share.
+    doc_topic_counts_ : CSR matrix (D, K)
         Tokens of each topic in each training document, by hard labels.
-    labels_ : array (cells,)
-        Topic of each stored cell of X with a count above 0, row by row, words ascending.
+    cell_labels_ : array (cells,)
+        Topic of each stored cell of X with a count above 0, row by row, words ascending: the hard labels.
+    vocabulary_ : array (V,)
+        What was given to ``name_topics``; not there before.
     objective_ : float
-        J of the labels.
+        J of the hard labels.
     objective_trace_ : array
-        J of the first labels and after each hard pass; never rises.
+        J of the first labels and after each hard pass; never rises. Topics merged after the fit are not in it.
     soft_trace_ : array (passes, 3)
         Inverse temperature, number of topics and free energy of each soft pass; the last never rises as long as the
         first two stay the same. Closing passes lower no such energy and are not in it.
@@ -115,7 +124,7 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
     n_iter_ : int
         Passes over the documents.
     converged_ : bool
-        Whether ``tol`` was reached.
+        Whether ``tol`` was reached in time.
 
     See Also
     --------
@@ -147,9 +156,6 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
     _parameters = HDP_TOPICS
     # the free energy of soft passes rises as they cool, and is no news to anybody
     _words = Words("topics", unmeasured=("soft", "settle", "melt", "close"), details=("settle",), step=5)
-    components_: Any
-    topic_word_counts_: Any
-    _topics: TopicModel
 
     def __init__(
         self,
@@ -207,20 +213,22 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
             penalties = Penalties.of(self, documents, self.smoothing)
             goal = first_goal(self, documents, penalties)
             found = find_topics(documents, goal, self.search, budget, self._rng())
-            self._publish(X, found, penalties, goal, budget)
+            self.__dict__.pop("vocabulary_", None)  # names of the words of an earlier fit
+            publish = partial(self._publish, X, documents, found, penalties, goal, budget)
+            attempt(publish, publish, budget)
         self._warn(budget)
         return self
 
     def fit_transform(self, X, y=None, sample_weight=None):
         """Fit and return the topic shares of the documents, as ``transform`` does."""
-        return self.fit(X, y, sample_weight=sample_weight).transform(X)
+        return self.fit(X, y, sample_weight=sample_weight).doc_topic_.copy()
 
     def partial_fit(self, X, y=None, sample_weight=None):
         """Learn from one more batch of documents: topics follow, and those that pay for themselves are added.
 
         Topics keep their numbers and new ones are appended; counts of earlier batches stay. The attributes about
-        documents (``labels_``, ``doc_topic_``, ``objective_``) are those of this batch. The first batch is fitted as
-        by ``fit``. ``lam_global`` "auto" follows the tokens seen so far.
+        documents (``doc_labels_``, ``doc_topic_``, ``cell_labels_``, ``objective_``) are those of this batch. The first
+        batch is fitted as by ``fit``. ``lam_global`` "auto" follows the tokens seen so far.
 
         Parameters
         ----------
@@ -244,132 +252,14 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
             penalties = Penalties.of(self, documents, self.smoothing_, seen=counts.sum())
             goal = next_goal(self, documents, penalties, counts)
             found = follow_topics(documents, goal, budget, self._rng())
-            self._publish(X, found, penalties, goal, budget)
+            publish = partial(self._publish, X, documents, found, penalties, goal, budget)
+            attempt(publish, publish, budget)
         self._warn(budget)
         return self
-
-    def transform(self, X, *, hard=False):
-        """Topic shares of documents.
-
-        Parameters
-        ----------
-        X : CSR matrix or array (D, V)
-            Documents, seen or unseen, over the same vocabulary. One without words gets equal shares of all topics.
-        hard : bool, default=False
-            Let every cell take one topic, as in the fit, and return the shares of tokens. Many zeros, but shares
-            of short documents are less well known.
-
-        Returns
-        -------
-        array (D, K)
-            Rows sum to 1.
-        """
-        check_is_fitted(self)
-        X = self._counts(X, reset=False)
-        with set_span_threads():
-            return self._topics.hard_shares(X) if hard else self._topics.shares(X)
-
-    def score(self, X, y=None, sample_weight=None):
-        """Document completion: mean log-probability of a token, larger is better.
-
-        Half of the tokens of each document (at random, but always the same half) give its topic shares; the tokens
-        of the other half are scored by ``log sum_p share_p components_[p, word]``.
-
-        Parameters
-        ----------
-        X : CSR matrix or array (D, V)
-            Documents that were not in the fit.
-        y : ignored
-        sample_weight : array (D,), default=None
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self)
-        X = self._counts(X, reset=False)
-        with set_span_threads():
-            return self._topics.completion(X, sample_weight)
-
-    def perplexity(self, X, sample_weight=None):
-        """``exp(-score(X))``: how many equally likely words a held-out token is like."""
-        return float(np.exp(-self.score(X, sample_weight=sample_weight)))
-
-    def top_words(self, n=10, *, by="probability", vocabulary=None):
-        """The first words of each topic.
-
-        Parameters
-        ----------
-        n : int, default=10
-        by : {"probability", "lift"}, default="probability"
-            "lift" divides by the probability of the word in the corpus: words that are special to the topic.
-        vocabulary : array of str or vectorizer, default=None
-            Names of the words, or a fitted vectorizer that knows them; by default the names of the columns X had
-            in the fit, or their numbers if it had none.
-
-        Returns
-        -------
-        array (K, n)
-        """
-        check_is_fitted(self)
-        check_number("n", n, least=1, integer=True)
-        check_choice("by", by, ("probability", "lift"))
-        value = self.components_ if by == "probability" else self.components_ / self._background
-        words = rank_words(value, min(n, self.n_features_in_))
-        if vocabulary is not None:
-            return check_vocabulary(vocabulary, self.n_features_in_)[words]
-        return self.feature_names_in_[words] if hasattr(self, "feature_names_in_") else words
-
-    def coherence(self, n=10, reference=None, *, per_topic=False):
-        """NPMI of the first n words of the topics: from -1 (they never meet in a document) to 1.
-
-        Parameters
-        ----------
-        n : int, default=10
-        reference : CSR matrix or array (D, V), default=None
-            Documents in which words meet; by default those of the last fit (or batch), for n up to 50.
-        per_topic : bool, default=False
-            Return the value of each topic instead of their mean.
-
-        Returns
-        -------
-        float or array (K,)
-        """
-        check_is_fitted(self)
-        check_number("n", n, least=2, integer=True)
-        n = min(int(n), self.n_features_in_)
-        if n < 2:
-            raise ValueError("coherence compares pairs of words, but the vocabulary has only one.")
-        if reference is None and n > TOPICS.remembered:
-            raise ValueError(f"coherence(n={n}) needs a reference: without one, n is at most {TOPICS.remembered}.")
-        table = self._presence if reference is None else self._counts(reference, reset=False).tocsc()
-        value = npmi(rank_words(self.components_, n), table)
-        return value if per_topic else value.mean()
-
-    def _parts(self) -> Parts:
-        tokens = self.topic_word_counts_.sum(axis=1)
-        return Parts("topics", tokens, float(tokens.sum()), getattr(self, "topic_names_", ()))
-
-    @property
-    def _n_features_out(self):
-        return self.n_topics_
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "_topics")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_search(self)
-
-    def _counts(self, X: Any, *, reset: bool) -> sp.csr_matrix:
-        return check_counts(check_table(self, X, reset=reset))
 
     def _rng(self) -> np.random.Generator:
         if self.random_state is None:
@@ -377,29 +267,30 @@ class HDPTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstima
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _publish(
-        self, X: sp.csr_matrix, found: FoundTopics, penalties: Penalties, goal: TopicGoal, budget: Budget
+        self,
+        X: sp.csr_matrix,
+        documents: Documents,
+        found: FoundTopics,
+        penalties: Penalties,
+        goal: TopicGoal,
+        budget: Budget,
     ) -> None:
-        """Write every fitted attribute, once, when all are there."""
+        """Write every fitted attribute."""
         soft = self.components == "soft" and self.search != "paper"
         words = found.soft_counts if soft else found.counts.words
-
-        def prepare() -> tuple[Any, ...]:
-            components = word_shares(words, goal.pseudo)
-            model = TopicModel(np.ascontiguousarray(components.T), penalties)
-            company = presence(X, rank_words(components, TOPICS.remembered))
-            return components, model, sp.csr_matrix(found.counts.documents.T), background(words.sum(axis=0)), company
-
-        components, model, doc_topic, corpus, company = attempt(prepare, prepare, budget)
-        self.components_, self.topic_word_counts_, self._topics = components, words, model
-        self._background, self._presence = corpus, company
-        self.n_topics_ = self.n_components_ = len(words)
-        self.labels_, self.doc_topic_ = found.labels, doc_topic
+        model = TopicModel.of(words, penalties)
+        shares, complete = model.shares_in_time(documents, found.counts, budget)
+        hard = (sp.csr_matrix(found.counts.words), found.labels, sp.csr_matrix(found.counts.documents.T))
+        self._company = Company.of(X, rank_words(model.mean.T, TOPICS.remembered))
+        self._background, self._weight = background(words.sum(axis=0)), documents.weight
+        self._set_topics(TopicTables(words, *hard, shares), model)
+        self._n_found = self.n_topics_
         self.objective_trace_, self.objective_ = np.array(found.trace), float(found.trace[-1])
         self.soft_trace_ = np.array(found.soft_trace, dtype=np.float64).reshape(-1, 3)
         self.structure_ = found.structure
         self.lam_local_ = goal.lam_local if penalties.lam_local.per_log else penalties.lam_local.flat
         self.lam_global_, self.smoothing_ = penalties.lam_global, penalties.smoothing
-        self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged
+        self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged and complete
 
     def _warn(self, budget: Budget) -> None:
         if self.structure_ is not None and not self.structure_.found:

@@ -15,6 +15,7 @@ from kfree.families import Array
 from kfree.families.points import POINTS, MovableFamily, PointFamily
 from kfree.inference.loop import Budget, attempt
 from kfree.models.checks import check_flag, check_number
+from kfree.models.explain_mixtures import Weighed, explain_weighed
 from kfree.models.kernel_mixture import FoundWeights, KernelModel, find, keep
 from kfree.models.kernel_problem import KernelProblem, KernelWish, Looked
 from kfree.models.kernel_stream import Stream
@@ -86,6 +87,9 @@ class KernelDPMixture(MixtureEstimator):
         the objective falls. "gaussian" only.
     concentration : float, default=1.0
         Of the Dirichlet process. It decides only how many candidates "prior" draws.
+    match_to : fitted model or array (K, D), default=None
+        Earlier components: those of this fit that are the same keep their numbers, as in :class:`DPMeans`; others are
+        ordered by weight.
     random_state : int, RandomState or None, default=None
         For "local", "prior", random features, ``sample`` and ``mmd_test``.
     verbose : int, default=0
@@ -122,6 +126,8 @@ class KernelDPMixture(MixtureEstimator):
         The objective without its constant, in the units of ``ridge``.
     objective_trace_ : array
         The same after the weights were found and after each round of ``refine``. Never rises.
+    matched_ : array (K,) or None
+        With ``match_to``: the number of the same component there, -1 for those that are new.
     n_iter_ : int
         Rounds of ``refine``, and one.
     converged_ : bool
@@ -170,6 +176,7 @@ class KernelDPMixture(MixtureEstimator):
         features="auto",
         refine=False,
         concentration=1.0,
+        match_to=None,
         random_state=None,
         verbose=0,
         max_time=None,
@@ -183,6 +190,7 @@ class KernelDPMixture(MixtureEstimator):
         self.features = features
         self.refine = refine
         self.concentration = concentration
+        self.match_to = match_to
         self.random_state = random_state
         self.verbose = verbose
         self.max_time = max_time
@@ -305,6 +313,16 @@ class KernelDPMixture(MixtureEstimator):
             found = self._kernel_model.test(X, int(n_permutations), int(max_rows), self._draws())
         return MMDTest(found.statistic, found.pvalue, found.n_rows)
 
+    def explain(self):
+        """Why there are so many components, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        return explain_weighed(Weighed(self.weights_, self.n_candidates_, self.mmd2_, self.gap_))
+
     def _wish(self) -> tuple[KernelWish, PointFamily]:
         """What is asked for, checked."""
         self._check_parameters()
@@ -327,10 +345,15 @@ class KernelDPMixture(MixtureEstimator):
 
     def _publish(self, model: KernelModel, found: FoundWeights, X: Any, mmd2: Any) -> None:
         """Write every fitted attribute, once."""
-        labels, distance = model.mixture.labels(X), mmd2()
+        labels, distance, support = model.mixture.labels(X), mmd2(), found.support
+        matched = self._match(model.mixture, X, labels)
+        if matched is not None:
+            model = model._replace(mixture=model.mixture.reordered(matched.order))
+            labels, support = matched.rank[labels], support[matched.order]
+        self.matched_ = None if matched is None else matched.earlier
         self._publish_model(model.mixture, labels)
         self._kernel_model = model
-        self.support_, self.n_candidates_ = found.support, found.n_candidates
+        self.support_, self.n_candidates_ = support, found.n_candidates
         if model.frame.family.has_width:
             self.bandwidth_ = model.bandwidth()
         self.ridge_, self.gap_, self.mmd2_ = found.weights.ridge, found.weights.gap, distance

@@ -18,6 +18,7 @@ from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.acceleration import Acceleration
 from kfree.models.checks import check_number, check_weight
+from kfree.models.explain_mixtures import Grown, explain_grown
 from kfree.models.mixture import MixtureProblem, Solved, check_concentration, published
 from kfree.models.mixture_model import MixtureModel
 from kfree.models.parameter_tables import VARIATIONAL_DP_MIXTURE
@@ -83,6 +84,9 @@ class VariationalDPMixture(MixtureEstimator):
         or with ten exact updates of all rows.
     max_nodes : int, default=None
         Nodes the tree may have; about 8 (D + 3)^2 / 2 bytes each.
+    match_to : fitted model or array (K, D), default=None
+        Earlier components: those of this fit that are the same keep their numbers, as in :class:`DPMeans`; others are
+        ordered by weight.
     random_state : int, RandomState or None, default=None
         For ``sample``; a fit draws nothing at random.
     verbose : int, default=0
@@ -117,6 +121,8 @@ class VariationalDPMixture(MixtureEstimator):
         joined again.
     n_nodes_ : int
         Rows or nodes that the search ended with.
+    matched_ : array (T,) or None
+        With ``match_to``: the number of the same component there, -1 for those that are new.
     n_iter_ : int
         Updates, those of splits that failed included.
     converged_ : bool
@@ -165,6 +171,7 @@ class VariationalDPMixture(MixtureEstimator):
         expand="gain",
         final="labels",
         max_nodes=None,
+        match_to=None,
         random_state=None,
         verbose=0,
     ):
@@ -181,6 +188,7 @@ class VariationalDPMixture(MixtureEstimator):
         self.expand = expand
         self.final = final
         self.max_nodes = max_nodes
+        self.match_to = match_to
         self.random_state = random_state
         self.verbose = verbose
 
@@ -249,6 +257,17 @@ class VariationalDPMixture(MixtureEstimator):
         check_number("n_samples", n_samples, least=1, integer=True)
         return self._posterior.draw(int(n_samples), self._draws())
 
+    def explain(self):
+        """Why there are so many components, in a few sentences.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        full = self.max_components is not None and self.n_components_ >= self.max_components
+        return explain_grown(Grown(self.weights_, self.tail_weight_, self.free_energy_, self.converged_, full))
+
     def _goal(self) -> GreedyGoal:
         most = np.inf if self.max_components is None else self.max_components
         relative = isinstance(self.tol, str)
@@ -259,6 +278,9 @@ class VariationalDPMixture(MixtureEstimator):
         """Write every fitted attribute, once."""
         problem = problem._replace(setting=found.setting)
         solved = Solved.of(problem, found.mixture, partition, X, weight)
+        matched = self._match(solved.model, X, solved.labels)
+        solved = solved if matched is None else solved.reordered(matched.order, matched.rank)
+        self.matched_ = None if matched is None else matched.earlier
         self.prior_ = published(found.setting.family, found.setting.prior, problem.units)
         self._publish_model(solved.model, solved.labels)
         self._posterior = solved.posterior

@@ -195,6 +195,11 @@ class Family(ABC):
         gap = self.phi(stats) - self.phi(mean) - ((stats - mean) * theta).sum(axis=-1)
         return self.divergence_at_infinity(np.maximum(gap, 0.0))
 
+    def by_column(self, stats: Array, mean: Array) -> Array:
+        """How much each column has to do with D(stats, mean), (..., p), never negative. Where D is no sum over columns:
+        the sizes of the terms of <stats - mean, theta(stats) - theta(mean)>, which is D and its mirror image."""
+        return np.abs((stats - mean) * (self.natural(stats) - self.natural(mean)))
+
     def ends(self, mean: Array) -> Ends | None:
         """How to tell which rows centres on an end of the domain exclude, where natural parameters cannot stand for
         infinity on both ends in one product; None if there are no such centres, or one product tells."""
@@ -271,6 +276,10 @@ class Separable(Family):
     @abstractmethod
     def terms(self, stats: Array, mean: Array) -> Array:
         """Divergence column by column, broadcasting; exact on the boundary (+inf included)."""
+
+    def by_column(self, stats: Array, mean: Array) -> Array:
+        """The terms of the sum."""
+        return self.terms(stats, mean)
 
     def divergence(self, stats: Array, mean: Array) -> Array:
         """Sum of the terms over the last axis, a piece at a time: large temporaries take twice as long."""

@@ -125,6 +125,15 @@ class Mahalanobis(Family):
         # not a BLAS product: what decides must not depend on how many rows are measured together
         return (np.einsum("...j,ji->...i", gap, self._whitener) ** 2).sum(axis=-1) / 2
 
+    def by_column(self, stats: Array, mean: Array) -> Array:
+        """Squares of whitened coordinates, each as close to its own column as may be; they sum to D (Garthwaite & Koch
+        2016, Evaluating the contributions of individual variables to a quadratic form)."""
+        covariance = np.asarray(self.covariance, dtype=float)
+        deviation = np.sqrt(np.diag(covariance))
+        value, vector = np.linalg.eigh(covariance / deviation / deviation[:, None])
+        root = vector / np.sqrt(np.maximum(value, np.finfo(float).eps * value[-1]))
+        return ((stats - mean) / deviation @ root @ vector.T) ** 2 / 2
+
 
 def _well_conditioned(covariance: Array, mean: Array) -> Array:
     """A covariance of rows with a ridge in units of each column's own variance, whatever the units are; columns

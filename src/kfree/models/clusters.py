@@ -9,7 +9,7 @@ import numpy as np
 from kfree.families import Array, Family, Geometry
 from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.centres import Centres
-from kfree.inference.clusters.exact import cost_matrix
+from kfree.inference.clusters.exact import cost_matrix, margins, rivals
 from kfree.inference.clusters.fit import Fitted, fit
 from kfree.inference.clusters.stream import Known, absorb, part_at_gaps
 from kfree.inference.clusters.table import Table, make_memory, make_table
@@ -154,14 +154,17 @@ class Model(NamedTuple):
         family = check_family(self.geometry.family, X)
         check_domain(X, family)
         prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit)
-        geometry = replace(self.geometry, tiny=self.geometry.tiny or prepared.tiny)
+        move = self.shift - prepared.shift  # sparse rows are not centred, though those of the fit may have been
+        prior = None if self.geometry.prior_mean is None else self.geometry.prior_mean + move
+        tiny = self.geometry.tiny or prepared.tiny
+        geometry = replace(self.geometry, anchor=self.geometry.anchor + move, prior_mean=prior, tiny=tiny)
         table = make_table(prepared.rows, geometry, prepared.once, hashes=False, opens=opens)
         check_far(table.base, family)
         return table
 
     def inside(self, table: Table) -> Centres:
         """The centres in the geometry of the rows."""
-        return Centres(table.geometry, self.centres - self.shift)
+        return Centres(table.geometry, self.centres - table.rows.shift)
 
     def nearest(self, X: Any) -> tuple[Array, Array]:
         """Labels and divergences of rows."""
@@ -189,6 +192,15 @@ class Model(NamedTuple):
         sums = assign(table, self.inside(table), memory)
         return -sums.cost / float(sums.mass.sum())
 
+    def reordered(self, order: Array) -> "Model":
+        """The same clusters with other numbers."""
+        return self._replace(centres=self.centres[order], total=self.total[order], mass=self.mass[order])
+
+    def strengths(self, table: Table, labels: Array, radius: float) -> Array:
+        """How strongly rows belong to their clusters: 1 at the centre, 0 where another is as near, or at the radius."""
+        found = rivals(table, self.inside(table), labels)
+        return margins(found.own, np.minimum(found.second, radius))
+
     def radius(self) -> float:
         """How far from every centre a row is novel: beyond the fence of the rows of the fit and, where the next centre
         is farther than that, as many times beyond it as the next centre is beyond this; with one centre twice it."""
@@ -205,16 +217,19 @@ class Model(NamedTuple):
     def absorb(self, X: Any, sample_weight: Any, weighting: str, stream: "StreamRule", budget: Budget) -> "Learned":
         """The model after one more batch."""
         table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting, opens=True)
-        known, model = Known(self.centres - self.shift, self.total, self.mass), self
+        shift, model = table.rows.shift, self
+        move = self.shift - shift
+        known = Known(self.centres - shift, self.total + self.mass[:, None] * move, self.mass)
         goal = Goal(stream.radius, max_clusters=stream.most)
         if stream.estimated:
             parted, fence = part_at_gaps(table, known, goal, budget)
             if parted is not known:
                 known = parted
-                model = self._replace(centres=known.mean + self.shift, fence=min(self.fence, fence))
+                model = self._replace(centres=known.mean + shift, fence=min(self.fence, fence))
                 goal = goal._replace(lam=model.radius())
         found = absorb(table, known, goal, budget)
-        model = model._replace(centres=found.mean + self.shift, total=found.total, mass=found.mass)
+        total = found.total - found.mass[:, None] * move
+        model = model._replace(centres=found.mean + shift, total=total, mass=found.mass)
         return Learned(model, goal.lam, found.labels, found.inertia, found.prior, found.complete)
 
 

@@ -8,9 +8,7 @@ from kfree.families import Array
 from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.models.how_many import Ask
-
-# Clusters whose sizes are told one by one.
-_TOLD = 6
+from kfree.models.sentences import count, listed, sizes, together
 
 
 class Found(NamedTuple):
@@ -25,67 +23,89 @@ class Found(NamedTuple):
 
 def explain(ask: Ask, found: Found, choice: Choice | None) -> str:
     """Two to five sentences."""
+    clusters = count(found.n_clusters, "cluster")
     if choice is not None:
         parts = _chosen(found, choice)
     elif ask.n_clusters is not None:
-        parts = [f"{_clusters(found.n_clusters)}, as asked for.", _price(found)]
+        parts = [f"{clusters}, as asked for.", _price(found)]
     elif ask.radius is not None:
-        how = f"a row farther than radius = {found.radius:.4g} from every centre opens one"
-        parts = [f"{_clusters(found.n_clusters)}: {how}."]
+        parts = [f"{clusters}: a row farther than radius = {found.radius:.4g} from every centre opens a new one."]
     else:
-        parts = [f"{_clusters(found.n_clusters)} at a price of lam = {found.lam:.4g} each.", _price(found)]
-    return " ".join(part for part in (*parts, _sizes(found)) if part)
+        parts = [f"{clusters} at a price of lam = {found.lam:.4g} each.", _price(found)]
+    return together(*parts, sizes(found.weights))
 
 
 def _chosen(found: Found, choice: Choice) -> list[str]:
     """Sentences on a choice."""
+    clusters = count(found.n_clusters, "cluster")
     if not choice.complete:
-        return [f"{_clusters(found.n_clusters)}: the best of what was looked at until the time was up.", _price(found)]
+        return [f"{clusters}: the best number among those tried before time was up.", _price(found)]
     others = [K for K in choice.suggestions if found.n_clusters != K]
     if choice.best == 1:
-        near = f" The nearest to it are {_or(others[:3])} clusters." if others else ""
+        near = f" The numbers that come closest are {listed(sorted(others[:3]))}." if others else ""
         return [
-            f"One cluster: no number of clusters is {HOW_MANY.clear:g} standard deviations ahead of tables without "
-            f"groups (the best is {choice.clearness:.1f})." + near
+            "One cluster: no number of clusters stands out. To do so its clusters would have to be clearer than those "
+            f"of random tables without groups by {HOW_MANY.clear:g} standard deviations; the best reaches "
+            f"{choice.clearness:.1f}." + near
         ]
     first = (
-        f"{_clusters(found.n_clusters)}: rows belong to their cluster more clearly than in tables without groups "
+        f"{clusters}: rows belong to their clusters more clearly than in random tables without groups "
         f"({choice.clearness:.1f} standard deviations)."
     )
     if found.n_clusters != choice.best:
-        first += f" {choice.best} would be better, but that number is best for no price."
-    gaps = f"{choice.n_groups} groups certainly have a gap between them." if choice.n_groups > 1 else ""
+        first += f" {choice.best} would be clearer still, but no price of a cluster leads to that number."
+    gaps = f"At least {choice.n_groups} groups are separated by clear gaps." if choice.n_groups > 1 else ""
     if choice.furthest < choice.best:
-        gaps = f"{choice.furthest} would stand out more, but {choice.least} groups have a gap between them."
-    return [first, f"{_or(others[:2])} would be next." if others else "", gaps, _price(found)]
+        gaps = f"{choice.furthest} would stand out more, but {choice.least} groups are separated by clear gaps."
+    next_best = f"The next best numbers are {listed(sorted(others[:2]))}." if len(others) > 1 else ""
+    return [first, next_best, gaps, _price(found)]
 
 
 def _price(found: Found) -> str:
     """A sentence on the prices."""
     if found.window is None or found.lam is None:
-        return "That number is best for no price of a cluster, so there is no lam that finds them."
+        return "No price of a cluster leads to this number, so lam_ is None."
     lo, hi = found.window
     if np.isinf(hi):
-        return f"At any price above {lo:.4g} there is one."
+        return f"Any price of a cluster above {lo:.4g} leads to one cluster."
     if lo <= 0:
-        return f"The price of a cluster could be anything below {hi:.4g}."
-    return f"The price of a cluster could lie anywhere between {lo:.4g} and {hi:.4g}."
+        return f"Any price of a cluster below {hi:.4g} leads to this number."
+    return f"Any price of a cluster between {lo:.4g} and {hi:.4g} leads to this number."
 
 
-def _sizes(found: Found) -> str:
-    """A sentence on the weights of the clusters."""
-    weights = [f"{weight:.6g}" for weight in found.weights]
-    if len(weights) == 1:
-        return ""
-    if len(weights) <= _TOLD:
-        return f"They hold {', '.join(weights[:-1])} and {weights[-1]} rows."
-    return f"The largest holds {weights[0]} rows, the smallest {weights[-1]}."
+class FoundShared(NamedTuple):
+    """What a fit of groups has published."""
+
+    weights: Array  # (K,)
+    lams: tuple[float, float]  # local, global
+    chosen: bool  # whether any of them was chosen from the rows
+    users: Array  # (K,) groups that use each cluster
+    n_groups: int
 
 
-def _clusters(K: int) -> str:
-    return "1 cluster" if K == 1 else f"{K} clusters"
+def explain_shared(found: FoundShared) -> str:
+    """Two to five sentences on clusters that groups share."""
+    local, top = found.lams
+    K, T, J = found.users.size, int(found.users.sum()), found.n_groups
+    origin = "chosen from the rows" if found.chosen else "as given"
+    if J == 1:
+        return together(
+            f"{count(K, 'cluster')} at a price of {local + top:.4g} each (lam_local_ + lam_global_, {origin}).",
+            "All rows are one group: DPMeans does the same, and says more of the number of clusters.",
+            sizes(found.weights),
+        )
+    everyone, one = int((found.users == J).sum()), int((found.users == 1).sum())
+    return together(
+        f"{count(K, 'cluster')}, shared by {J} groups: a group uses {T / J:.2g} of them on average "
+        f"({T} local clusters).",
+        f"A cluster costs {top:.4g} once (lam_global_), and {local:.4g} in each group that uses it (lam_local_), "
+        f"{origin}.",
+        f"Every group uses {_some(everyone)}, and {_some(one)} {'is' if one < 2 else 'are'} used by one group only."
+        if K > 1
+        else "",
+        sizes(found.weights),
+    )
 
 
-def _or(numbers: list[int]) -> str:
-    words = [str(K) for K in sorted(numbers)]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+def _some(number: int) -> str:
+    return str(number) if number else "none"

@@ -214,7 +214,7 @@ def choice_message(choice: Choice | None, alternative: Callable[[int, float], st
         found = f"{choice.best} clusters are" if choice.best > 1 else "one cluster is"
         return (
             f"The fit ended while the number of clusters was chosen: {found} the best of what had been looked at. "
-            "Give it more time (max_time), or pass n_clusters."
+            "Raise max_time, or pass n_clusters."
         )
     few = sorted(choice.suggestions[: HOW_MANY.shown])
     price = {K: Window(K, *ends).middle for K, ends in zip(choice.n_clusters.tolist(), choice.window.tolist())}

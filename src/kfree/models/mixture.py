@@ -222,6 +222,11 @@ class Solved(NamedTuple):
     energy: float  # free energy
     posterior: "Posterior"
 
+    def reordered(self, order: Array, rank: Array) -> "Solved":
+        """The same components with other numbers: ``order`` tells who gets each, ``rank`` which each one gets."""
+        posterior = self.posterior._replace(order=order)
+        return self._replace(model=self.model.reordered(order), labels=rank[self.labels], posterior=posterior)
+
     @classmethod
     def of(cls, problem: MixtureProblem, mixture: Mixture, partition: Partition, X: Any, weight: Array) -> "Solved":
         """Look at the rows of the fit, those without weight too."""
@@ -244,7 +249,7 @@ class Solved(NamedTuple):
         if rows is partition.rows and partition.places is not None:
             labels = np.empty_like(found)
             labels[partition.places] = found
-        posterior = Posterior(problem.setting, mixture, problem.units)
+        posterior = Posterior(problem.setting, mixture, problem.units, np.arange(model.size))
         return cls(model, labels, view.divergence - float(rows.n @ lse) - rows.base, posterior)
 
 
@@ -254,20 +259,21 @@ class Posterior(NamedTuple):
     setting: Setting
     mixture: Mixture
     units: Units
+    order: Array  # (T,) which component of the mixture has each number
 
     def deviations(self) -> tuple[Array, Array]:
         """Standard deviations of weights (T,) and of means (T, p), in the users' units."""
         means = self.setting.family.deviations(self.mixture.params) * self.units.scale
-        return self.setting.weights.deviations(self.mixture.sticks), means
+        return self.setting.weights.deviations(self.mixture.sticks)[self.order], means[self.order]
 
     def draw(self, count: int, rng: np.random.Generator) -> dict[str, Array]:
         """Draws of weights, means and, if there are any, covariances, in the users' units."""
         drawn = self.setting.family.draw(self.mixture.params, count, rng)
-        weights = self.setting.weights.draw(self.mixture.sticks, count, rng)
-        found = {"weights": weights, "means": self.units.means(drawn.means)}
+        weights = self.setting.weights.draw(self.mixture.sticks, count, rng)[:, self.order]
+        found = {"weights": weights, "means": self.units.means(drawn.means)[:, self.order]}
         if drawn.covariances is not None:
             inside = drawn.covariances.reshape(-1, *drawn.covariances.shape[2:])
-            found["covariances"] = self.units.covariances(inside).reshape(drawn.covariances.shape)
+            found["covariances"] = self.units.covariances(inside).reshape(drawn.covariances.shape)[:, self.order]
         return found
 
 

@@ -27,6 +27,10 @@ class Asked(Protocol):
     def weights(self) -> Array:
         """Weights of the density, which sum to one; those beyond ``size`` are of what was not found."""
 
+    @property
+    def point(self) -> "MixtureModel":
+        """The components that rows may be labelled by."""
+
     def means(self) -> Array:
         """Expected means in the users' units."""
 
@@ -62,6 +66,17 @@ class MixtureModel(NamedTuple):
     def size(self) -> int:
         """Components that rows may be labelled by."""
         return self.weights.size - self.tail
+
+    @property
+    def point(self) -> "MixtureModel":
+        """The mixture itself."""
+        return self
+
+    def reordered(self, order: Array) -> "MixtureModel":
+        """The same components with other numbers; the tail stays where it is."""
+        order = np.append(order, np.arange(self.size, self.weights.size))
+        params, log_weight, weights = take(self.params, order), self.log_weight[order], self.weights[order]
+        return self._replace(params=params, log_weight=log_weight, weights=weights)
 
     def means(self) -> Array:
         """Expected means in the users' units."""

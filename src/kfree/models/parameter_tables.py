@@ -24,6 +24,7 @@ _SHARE = Number(least=0.0)
 _SECONDS = Or(Number(least=0.0), Nothing())
 _SEED = Given("an integer, a RandomState or None")
 _VERBOSE = Or(Flag(), Number(least=0, integer=True, hint="0 is silent."))
+_EARLIER = Or(Given("a fitted model, or its centres"), Nothing())
 _JOBS = Or(Number(integer=True, but=0, hint="-1 is for all cores."), Nothing())
 
 _CLUSTERS: Table = {
@@ -37,6 +38,7 @@ _CLUSTERS: Table = {
     "max_clusters": _NO_LIMIT,
     "max_iter": _COUNT,
     "tol": _SHARE,
+    "match_to": _EARLIER,
     "max_time": _SECONDS,
     "warm_start": Flag(),
     "random_state": _SEED,
@@ -49,6 +51,7 @@ DP_MEANS: Table = {
     "radius": Or(Number(above=0.0), Nothing()),
     "algorithm": Choice(*ALGORITHMS),
     "search": Choice("auto", "points", "polish", "full"),
+    "outliers": Flag(),
     **_CLUSTERS,
 }
 
@@ -142,6 +145,7 @@ VARIATIONAL_DP_MIXTURE: Table = {
     "expand": Choice(*EXPAND),
     "final": Choice(*FINAL),
     "max_nodes": _NO_LIMIT,
+    "match_to": _EARLIER,
     "random_state": _SEED,
     "verbose": _VERBOSE,
 }
@@ -156,6 +160,7 @@ KERNEL_DP_MIXTURE: Table = {
     "features": Or(Choice("auto"), _COUNT, Nothing()),
     "refine": Flag(),
     "concentration": Number(above=0.0, most=EMBEDDING.most_concentration),
+    "match_to": _EARLIER,
     "random_state": _SEED,
     "verbose": _VERBOSE,
     "max_time": _SECONDS,
@@ -177,11 +182,12 @@ GIBBS_DP_MIXTURE: Table = {
     "family": Choice(*SAMPLED),
     "concentration": Or(Number(above=0.0), Given("a pair (shape, rate)")),
     "prior": Or(Choice(*PRIORS), Given("a dict of hyperparameters"), Nothing()),
-    "beta": Or(Number(above=0.0), Given("a sequence of such that does not fall")),
+    "beta": Or(Number(), Given("a sequence of such that does not fall")),  # its range goes with other parameters
     "collapsed": Flag(),
     "moves": Or(Choice("split_merge"), Nothing()),
     "init": Or(Choice("dpmeans", "one", "singles"), Given("labels (N,)")),
     "point_estimate": Choice("vi", "binder", "map"),
+    "match_to": _EARLIER,
     **_CHAINS,
 }
 

@@ -44,6 +44,7 @@ from kfree.models.kernel_stream import Stream
 from kfree.models.mixture import Posterior
 from kfree.models.mixture_model import MixtureModel
 from kfree.models.shared import SharedModel
+from kfree.models.topic_words import Company
 from kfree.models.topics import LocalPrice, Penalties, TopicModel
 from kfree.rows.standardise import Units
 from kfree.structures.dp import StickBreaking
@@ -61,6 +62,12 @@ FITTED_SHAPES = {
     "labels_": "n",
     "Z_": "n K",
     "topic_word_counts_": "K D",
+    "topic_names_": "K",
+    "topic_sizes_": "K",
+    "documents_per_topic_": "K",
+    "doc_topic_": "n K",
+    "doc_labels_": "n",
+    "vocabulary_": "D",
     "samples_": "s n",
     "sample_chain_": "s",
 }
@@ -134,6 +141,7 @@ _KINDS = (
     _record(Lams),
     # topics
     _record(TopicModel, mean="D K"),
+    _record(Company, words="m"),
     _record(Penalties),
     _record(LocalPrice),
     _record(Structure),

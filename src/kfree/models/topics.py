@@ -8,10 +8,10 @@ import scipy.sparse as sp
 from kfree.families import Array
 from kfree.inference.labels import compact
 from kfree.inference.loop import Budget, attempt
-from kfree.inference.topics.fold_in import completion, fold_in, split_tokens
+from kfree.inference.topics.fold_in import completion, fill_shares, fold_in, split_tokens
 from kfree.inference.topics.hard_topics import count, has_tokens, solve, word_prices
 from kfree.inference.topics.randomness_test import Structure, look_for_structure
-from kfree.inference.topics.topic_goal import FoundTopics, TopicCounts, TopicGoal, no_topics
+from kfree.inference.topics.topic_goal import FoundTopics, TopicCounts, TopicGoal, no_topics, word_shares
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_search import SEARCHES
 from kfree.inference.topics.topic_seeds import usual_number
@@ -108,18 +108,6 @@ def check_search(model: Any) -> None:
         raise ValueError("refine='collapsed' belongs to search='anneal'; search='paper' is the paper's alone.")
 
 
-def check_vocabulary(vocabulary: Any, p: int) -> Array:
-    """Names of the p words, given as they are or by a fitted vectorizer."""
-    names = vocabulary.get_feature_names_out() if hasattr(vocabulary, "get_feature_names_out") else vocabulary
-    names = np.asarray(names, dtype=object)
-    if names.shape != (p,):
-        raise ValueError(
-            f"vocabulary has shape {names.shape}, but the topics are over {p} words. Pass one name for each column of "
-            "X."
-        )
-    return names
-
-
 class LocalPrice(NamedTuple):
     """Price of a topic in a document of n tokens: ``flat + per_log log(n + 1)``."""
 
@@ -138,6 +126,10 @@ class Penalties(NamedTuple):
     lam_local: LocalPrice
     lam_global: float
     smoothing: float  # eta: pseudo-tokens of a topic, spread evenly over the words
+
+    def pseudo(self, p: int) -> Array:
+        """The pseudo-tokens of each of p words."""
+        return np.full(p, self.smoothing / p)
 
     @classmethod
     def of(cls, model: Any, documents: Documents, smoothing: Any, seen: float = 0.0) -> "Penalties":
@@ -178,13 +170,18 @@ def next_goal(model: Any, documents: Documents, penalties: Penalties, counts: Ar
     return goal if goal.n_topics is None else goal._replace(n_topics=max(goal.n_topics, goal.n_known))
 
 
+def merge_goal(model: Any, bags: Documents, penalties: Penalties, p: int) -> TopicGoal:
+    """What is wanted of topics over p words that are merged after a fit: the objective alone is looked at."""
+    return _goal(model, bags, penalties, no_topics(p), 0)
+
+
 def _goal(model: Any, documents: Documents, penalties: Penalties, known: Array, n_seeds: int) -> TopicGoal:
     return TopicGoal(
         mix=penalties.mix,
         lam_local=penalties.lam_local.of(documents),
         lam_global=penalties.lam_global,
         smoothing=penalties.smoothing,
-        pseudo=np.full(documents.p, penalties.smoothing / documents.p),
+        pseudo=penalties.pseudo(len(known)),
         known=known,
         n_topics=model.n_topics,
         n_seeds=n_seeds,
@@ -254,24 +251,31 @@ def follow_topics(documents: Documents, goal: TopicGoal, budget: Budget, rng: np
     return attempt(find, find, budget)
 
 
-def presence(X: sp.csr_matrix, words: Array) -> sp.csc_matrix:
-    """Which of some words (any shape) each document has; the other columns are empty."""
-    wanted = np.zeros(X.shape[1], bool)
-    wanted[words] = True
-    kept = wanted[X.indices]
-    indptr = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
-    return sp.csr_matrix((np.ones(int(kept.sum()), bool), X.indices[kept], indptr), shape=X.shape).tocsc()
-
-
 class TopicModel(NamedTuple):
     """Fitted topics, to be asked."""
 
     mean: Array  # (V, K) word probabilities
     penalties: Penalties
 
+    @classmethod
+    def of(cls, counts: Array, penalties: Penalties) -> "TopicModel":
+        """The topics that have these counts (K, V) of words."""
+        return cls(np.ascontiguousarray(word_shares(counts, penalties.pseudo(counts.shape[1])).T), penalties)
+
     def shares(self, X: sp.csr_matrix) -> Array:
         """Topic shares of documents, (D, K)."""
         return fold_in(Documents(X, _NONE), self.mean)
+
+    def shares_in_time(self, documents: Documents, counts: TopicCounts, budget: Budget) -> tuple[Array, bool]:
+        """The same of the documents of a fit, and whether there was time for all: others have those of hard labels."""
+        K = self.mean.shape[1]
+        share = np.ascontiguousarray(counts.documents.T) + TOPICS.concentration / K
+        complete = fill_shares(documents, self.mean, budget, share)
+        return share / share.sum(axis=1, keepdims=True), complete
+
+    def main_topics(self, X: sp.csr_matrix) -> Array:
+        """The topic with the largest share of each document, (D,); -1 for documents without words."""
+        return np.where(np.diff(X.indptr) > 0, self.shares(X).argmax(axis=1), -1)
 
     def hard_shares(self, X: sp.csr_matrix) -> Array:
         """Shares of the tokens after every cell has taken one topic; equal shares for empty documents."""

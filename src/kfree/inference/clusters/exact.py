@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,47 @@ def cost_matrix(table: Table, centres: Centres, dtype: Any) -> Array:
     for _ in table.rows.each(of_span):
         pass
     return costs
+
+
+class Rivals(NamedTuple):
+    """Rows between their own centres and the best of the others."""
+
+    own: Array  # (n,) divergences from the centres of their labels
+    second: Array  # (n,) the least divergences from others, +inf if there are none
+    rival: Array  # (n,) which these are, -1 if there are none
+
+
+def rivals(table: Table, centres: Centres, labels: Array) -> Rivals:
+    """How near rows are to their own centres (labels are int32), and to the best of the others."""
+    K = centres.mean.shape[0]
+    own, second, rival = np.empty(table.n), np.full(table.n, np.inf), np.full(table.n, -1)
+
+    def of_span(span: slice) -> None:
+        own[span] = own_cost(table, span, centres, labels[span])
+        step = max(1, CLUSTERS.exact_entries // K)
+        for start in range(span.start, span.stop if K > 1 else span.start, step):
+            piece = slice(start, min(start + step, span.stop))
+            lines = np.arange(piece.stop - piece.start)
+            costs = all_costs(table, piece, centres, partial(_products, table, piece))
+            costs[lines, labels[piece]] = np.inf
+            rival[piece] = costs.argmin(axis=1)
+            second[piece] = costs[lines, rival[piece]]
+
+    for _ in table.rows.each(of_span):
+        pass
+    return Rivals(own, second, rival)
+
+
+def margins(own: Array, second: Array) -> Array:
+    """How much nearer rows are to their own centres than a second divergence: 1 at the centre, 0 if both are equal."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = own / second
+    share = np.where(np.isnan(share), 1.0, share)  # both are infinite, or both 0
+    return np.where(own > 0, np.clip(1.0 - share, 0.0, 1.0), 1.0)
+
+
+def _products(table: Table, rows: slice, affine: Affine) -> Array:
+    return table.rows.products(rows, affine)[0]
 
 
 def _product(stats: Array, affine: Affine) -> Array:

@@ -55,6 +55,16 @@ class SharedFit(NamedTuple):
     n_iter: int
     converged: bool
 
+    def reordered(self, order: Array, rank: Array) -> "SharedFit":
+        """The same clusters with other numbers: ``order`` tells who gets each, ``rank`` which each one gets."""
+        return self._replace(
+            mean=self.mean[order],
+            total=self.total[order],
+            mass=self.mass[order],
+            labels=rank[self.labels],
+            held=self.held.renamed(rank[self.held.member]).sorted(),
+        )
+
 
 def start_state(mean: Array, table: Table, groups: Groups, *, given: bool, rng: np.random.Generator) -> SharedState:
     """Every group holds the global centre; or given centres, which no group holds yet."""

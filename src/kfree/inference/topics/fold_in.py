@@ -3,23 +3,34 @@
 import numpy as np
 
 from kfree.families import Array
+from kfree.inference.loop import Budget
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.kernels import kernels
 from kfree.kernels.splitmix import GOLDEN, mix
 from kfree.rows import Documents
+from kfree.rows.threads import cut
 
 
 def fold_in(documents: Documents, mean: Array) -> Array:
     """Topic shares of documents with topics ``mean`` (V, G) fixed, (D, G); equal shares for empty documents."""
-    mean = np.ascontiguousarray(mean, dtype=np.float64)
     share = np.empty((documents.n, mean.shape[1]))
-    how = (TOPICS.concentration, TOPICS.fold_in_steps, TOPICS.fold_in_tol)
-
-    def of_span(span: slice) -> None:
-        kernels().fold_in(*documents.cells, span.start, span.stop, mean, *how, share)
-
-    documents.do(of_span, documents.document_spans, 20.0 * documents.data.size * mean.shape[1])
+    fill_shares(documents, mean, Budget(), share)
     return share / share.sum(axis=1, keepdims=True)
+
+
+def fill_shares(documents: Documents, mean: Array, budget: Budget, share: Array) -> bool:
+    """Fill ``share`` (D, G), not normalised, as long as there is time; whether there was for all documents."""
+    mean, work = np.ascontiguousarray(mean, dtype=np.float64), float(documents.data.size * mean.shape[1])
+    how = (TOPICS.concentration, TOPICS.fold_in_steps, TOPICS.fold_in_tol)
+    size = int(TOPICS.fold_in_work * documents.n / max(work, 1.0)) + 1
+
+    def of_span(span: slice) -> bool:
+        if budget.spent:
+            return False
+        kernels().fold_in(*documents.cells, span.start, span.stop, mean, *how, share)
+        return True
+
+    return all(list(documents.each(of_span, cut(documents.n, size), 20.0 * work)))
 
 
 def split_tokens(documents: Documents) -> tuple[Array, Array]:

@@ -105,6 +105,8 @@ class TopicNumbers(NamedTuple):
     fold_in_steps: int = 60
     #: Change of the shares (sum of absolute values) at which they are found. Set: spec/topics.md, section 4.
     fold_in_tol: float = 1e-4
+    #: (speed) Cells times topics that are gone through between two looks at the clock. Set: by hand.
+    fold_in_work: float = 5e6
     #: Tokens of a word in a document that are drawn one by one when it is cut in halves; of the others, every second
     #: one is in either half. Set: by hand (the halves of 1000 draws differ by 3 % of them).
     tokens_drawn: int = 1000
