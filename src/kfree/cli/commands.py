@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kfree import __version__
 from kfree.cli.options import ModelCommand, given
 from kfree.cli.talk import Problem, Talk, one_line
 
@@ -98,8 +99,16 @@ _STEP = _together(
 )
 
 
-@click.group(context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100})
-@click.version_option(package_name="kfree", message="kfree %(version)s")
+class Commands(click.Group):
+    """The commands in the order in which they are made, which is that of use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return list(self.commands)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100})
+@click.version_option(__version__, message="kfree %(version)s")
 def commands() -> None:
     """Clusters, topics, mixtures and latent features of a file, without being told how many.
 
@@ -108,7 +117,7 @@ def commands() -> None:
     """
 
 
-@commands.command(cls=ModelCommand, models=("DPMeans", "HDPMeans"))
+@click.command(cls=ModelCommand, models=("DPMeans", "HDPMeans"))
 @click.argument("file")
 @_COLUMNS
 @click.option("--group", metavar="COLUMN", help="Groups of rows, such as shops, that share clusters (HDPMeans).")
@@ -124,7 +133,7 @@ def cluster(ctx: click.Context, **options: Any) -> int:
     return _fit(ctx)
 
 
-@commands.command(cls=ModelCommand, models=("HDPTopics",))
+@click.command(cls=ModelCommand, models=("HDPTopics",))
 @click.argument("file")
 @click.option("--text", default="text", show_default=True, metavar="COLUMN", help="Where the texts of a table are.")
 @click.option("--id", metavar="COLUMN", help="Names of the documents; else they are counted from 0.")
@@ -150,7 +159,7 @@ def topics(ctx: click.Context, **options: Any) -> int:
     return _fit(ctx)
 
 
-@commands.command(cls=ModelCommand, models=("BPMeans", "KFeatures"))
+@click.command(cls=ModelCommand, models=("BPMeans", "KFeatures"))
 @click.argument("file")
 @_COLUMNS
 @_WEIGHT
@@ -164,7 +173,7 @@ def features(ctx: click.Context, **options: Any) -> int:
     return _fit(ctx)
 
 
-@commands.command(cls=ModelCommand, models=("VariationalDPMixture",))
+@click.command(cls=ModelCommand, models=("VariationalDPMixture",))
 @click.argument("file")
 @_COLUMNS
 @_WEIGHT
@@ -192,11 +201,15 @@ def _fit(ctx: click.Context) -> int:
 def _order(ctx: click.Context) -> Any:
     """What the options say."""
     from kfree.cli.fits import Order
+    from kfree.cli.recipes import read_kept
 
     options, talk = ctx.params, Talk(ctx.params["quiet"])
     named = ("out", "tables", "json", "force", "as_is")
     order = Order(str(ctx.command.name), options["file"], _asked(options), _pick(options), given(ctx), talk)
     order = order._replace(**{name: options[name] for name in named if name in options})
+    if "match_to" in order.parameters:
+        earlier = read_kept(order.parameters["match_to"])
+        order = order._replace(earlier=earlier, parameters={**order.parameters, "match_to": earlier.model})
     return order._replace(page=options.get("report", True), step=int(options.get("step") or 0))
 
 
@@ -212,7 +225,7 @@ def _pick(options: dict[str, Any]) -> Any:
     return Pick(**{name: options[name] for name in Pick._fields if name in options})
 
 
-@commands.command(cls=ModelCommand, models=("DPMeans",), only=("divergence", "weighting", "smoothing"))
+@click.command(cls=ModelCommand, models=("DPMeans",), only=("divergence", "weighting", "smoothing"))
 @click.argument("file")
 @click.option("--max-clusters", type=click.IntRange(1), default=20, show_default=True, help="How far to go.")
 @click.option("--out", "-o", metavar="DIR", help="Folder for the table and a picture; else the table goes to stdout.")
@@ -234,7 +247,7 @@ def path(ctx: click.Context, **options: Any) -> int:
 _MODEL_AND_FILE = _together(click.argument("model"), click.argument("file"), _COLUMNS)
 
 
-@commands.command()
+@click.command()
 @_MODEL_AND_FILE
 @click.option("--group", metavar="COLUMN", help="Groups of rows, if the model knows groups.")
 @click.option("--out", "-o", metavar="FILE", help="A .csv or .parquet file; else stdout.")
@@ -251,7 +264,7 @@ def predict(**options: Any) -> int:
     )
 
 
-@commands.command()
+@click.command()
 @_MODEL_AND_FILE
 @click.option("--out", "-o", metavar="FILE", default="report.html", show_default=True, help="The page to write.")
 @_FORCE
@@ -267,7 +280,7 @@ def report(**options: Any) -> int:
     )
 
 
-@commands.command()
+@click.command()
 @click.argument("file")
 @click.option("--json", is_flag=True, help="As JSON.")
 @_READING
@@ -279,7 +292,7 @@ def info(**options: Any) -> int:
     return uses.info(options["file"], _asked(options), options["json"], Talk(options["quiet"]))
 
 
-@commands.command()
+@click.command()
 @click.option("--out", "-o", metavar="DIR", default="demo", show_default=True, help="Folder to write.")
 @click.option("--report/--no-report", default=True, help="Whether to write pages.")
 @_FORCE
@@ -289,3 +302,7 @@ def demo(**options: Any) -> int:
     from kfree.cli.demo import show
 
     return show(options["out"], options["report"], options["force"], Talk(options["quiet"]))
+
+
+for _command in (cluster, topics, features, mixture, path, predict, report, info, demo):
+    commands.add_command(_command)

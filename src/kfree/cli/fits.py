@@ -13,7 +13,7 @@ import kfree
 from kfree.cli.files import Asked, find
 from kfree.cli.found import Part, labels_of, parts_of, with_ids
 from kfree.cli.outputs import Columns, check_free, new_folder, print_table, print_text, write_table
-from kfree.cli.recipes import MODEL, PREPARER, RECIPE, Recipe
+from kfree.cli.recipes import MODEL, PREPARER, RECIPE, Kept, Recipe
 from kfree.cli.tables import Pick, Rows, Sentences, check_enough, read_rows
 from kfree.cli.talk import Problem, Talk, interrupts, one_line
 from kfree.cli.texts import Documents, Words, read_documents
@@ -39,6 +39,7 @@ class Order(NamedTuple):
     force: bool = False
     step: int = 0  # 1 for finer, -1 for coarser
     as_is: bool = False  # whether columns of a frame are left as they are
+    earlier: Kept | None = None  # the model whose clusters these are matched to; columns are prepared as for it
     text: str = "text"  # column of the texts
     words: Words = Words()
 
@@ -92,7 +93,7 @@ def fit(order: Order) -> int:
         loaded = _load(order)
         with order.talk.progress(f"fitting {type(model).__name__}"):
             model = _fitted(order, model, loaded)
-        found, labels = parts_of(model, loaded.columns, loaded.preparer), loaded.labels(model)
+        found, labels = parts_of(model, loaded.X, loaded.columns, loaded.preparer), loaded.labels(model)
         if part is None:
             print_table(labels)
         else:
@@ -152,6 +153,8 @@ def load_rows(order: Order) -> tuple[Rows, Any]:
     order.talk.note(f"{rows.n} rows, {len(rows.columns)} columns of {file.name}.")
     if rows.frame is None or not order.prepared:
         return rows.as_numbers(file), None
+    if order.earlier is not None and order.earlier.preparer is not None:
+        return rows.prepared(order.earlier.preparer), order.earlier.preparer
     preparer = kfree.TablePreparer().fit(rows.frame)
     lines = preparer.explain().splitlines()
     order.talk.note("\n  ".join(lines[:_SHOWN]) + (f"\n  ... and {len(lines) - _SHOWN} more" * (len(lines) > _SHOWN)))
@@ -194,10 +197,17 @@ def topic_labels(model: Any, documents: Documents) -> Columns:
 
 
 def _fitted(order: Order, model: Any, loaded: Loaded) -> Any:
-    """The model that was asked for: with --finer or --coarser the one next to that."""
+    """The model that was asked for."""
     model.fit(loaded.X, **loaded.fit)
-    if not order.step:
-        return model
+    if order.step:
+        model = _next(order, model, loaded)
+    if order.command == "topics":
+        model.name_topics(loaded.columns)
+    return model
+
+
+def _next(order: Order, model: Any, loaded: Loaded) -> Any:
+    """The model with more, or fewer, clusters or topics."""
     if order.command == "topics":  # twice the price gives about half as many
         return model.set_params(lam_global=model.lam_global_ * 0.5**order.step).fit(loaded.X, **loaded.fit)
     K, choice = model.n_clusters_, getattr(model, "choice_", None)
@@ -225,11 +235,10 @@ def _say(order: Order, model: Any, found: Part, n: int, interrupted: bool) -> No
     """What was found, where it is, and what to do next."""
     talk, folder = order.talk, order.folder
     talk.note("")
-    if hasattr(model, "explain"):
-        talk.note(model.explain())
-    lines = zip(range(_SHOWN), found.size.tolist(), found.share, found.words)
+    talk.note(model.explain())
+    lines = zip(range(_SHOWN), found.size, found.share, found.words)
     talk.table(
-        [found.noun, "size", "share", "what"], [(k, size, f"{share:.0%}", words) for k, size, share, words in lines]
+        [found.noun, "size", "share", "name"], [(k, size, f"{share:.0%}", words) for k, size, share, words in lines]
     )
     if len(found.words) > _SHOWN:
         talk.note(f"... and {len(found.words) - _SHOWN} more")
@@ -250,9 +259,10 @@ def _summary(order: Order, model: Any, found: Part, interrupted: bool) -> dict[s
         "file": order.file,
         "model": type(model).__name__,
         f"n_{order.parts}": len(found.words),
-        "sizes": found.size.tolist(),
-        "explain": model.explain() if hasattr(model, "explain") else "",
-        "converged": bool(getattr(model, "converged_", True)),
+        "names": found.words,
+        "sizes": found.size,
+        "explain": model.explain(),
+        "converged": bool(model.converged_),
         "interrupted": interrupted,
         "files": [] if folder is None else [str(folder / name) for name in order.files],
     }

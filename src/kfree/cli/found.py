@@ -21,9 +21,9 @@ _NOUNS = {
     "KernelDPMixture": "component",
     "GibbsDPMixture": "component",
 }
-#: Columns of a centre that are shown.
+#: Columns that a feature is told by.
 _COLUMNS = 4
-#: Words that stand for a topic.
+#: Words that a topic is told by.
 _TOP = 10
 
 
@@ -36,15 +36,10 @@ class Part(NamedTuple):
     """The clusters, topics, features or components of a model, a line each."""
 
     noun: str
-    size: Any  # (K,) rows, or weight
+    size: list[float]  # (K,) rows, or weight
     share: Any  # (K,)
-    words: list[str]  # (K,) what each is
+    words: list[str]  # (K,) what each is called
     table: Columns  # all of it, to be written
-
-    @property
-    def number(self) -> str:
-        """How many there are, in words."""
-        return f"{len(self.words)} {self.noun}{'s' * (len(self.words) != 1)}"
 
 
 def labels_of(model: Any, X: Any, groups: Any = None) -> Columns:
@@ -68,19 +63,17 @@ def with_ids(ids: Sequence[Any], name: str, labels: Columns) -> Columns:
     return Columns([name, *(f"{own}_" if own == name else own for own in labels.names)], [ids, *labels.values])
 
 
-def parts_of(model: Any, columns: Sequence[str], preparer: Any = None) -> Part:
+def parts_of(model: Any, X: Any, columns: Sequence[str], preparer: Any = None) -> Part:
     """What a model consists of; centres in the units that the columns had before they were prepared."""
     noun = noun_of(model)
     if noun == "topic":
-        return _topics(model, columns)
-    centres = {"cluster": "cluster_centers_", "feature": "components_", "component": "means_"}[noun]
-    sizes = {"cluster": "cluster_weights_", "feature": "counts_", "component": "weights_"}[noun]
-    size = np.asarray(getattr(model, sizes), dtype=np.float64)
-    total = len(model.Z_) if noun == "feature" else size.sum()
-    told = Columns(list(columns), np.asarray(getattr(model, centres)).T.tolist())
-    if preparer is not None and noun != "feature":  # features are added up, and have no units of their own
-        told = _in_units(preparer, getattr(model, centres))
-    return _part(noun, size, size / total, told)
+        return _topics(model)
+    if noun == "feature":
+        told = Columns(list(columns), model.components_.T.tolist())
+        return _part(noun, model.counts_, model.counts_ / len(model.Z_), _largest(told), told)
+    seen = model.profile(X)
+    told = Columns(list(columns), seen.centre.T.tolist()) if preparer is None else _in_units(preparer, seen.centre)
+    return _part(noun, seen.size, seen.share, list(seen.names), told)
 
 
 def _in_units(preparer: Any, centres: Any) -> Columns:
@@ -90,22 +83,31 @@ def _in_units(preparer: Any, centres: Any) -> Columns:
     return Columns(known, [frame.column(name).to_pylist() for name in known])
 
 
-def _part(noun: str, size: Any, share: Any, centres: Columns) -> Part:
-    own = [noun, "size", "share"]
+def _part(noun: str, size: Any, share: Any, words: list[str], centres: Columns) -> Part:
+    own = [noun, "name", "size", "share"]
     names = [f"{name} (centre)" if name in own else name for name in centres.names]
-    values = [list(range(len(size))), size.tolist(), _rounded(share), *centres.values]
-    few = list(zip(centres.names, centres.values))[:_COLUMNS]
-    words = [", ".join(f"{name} {figure(column[k])}" for name, column in few) for k in range(len(size))]
-    return Part(noun, size, share, words, Columns([*own, *names], values))
+    values = [list(range(len(size))), words, _whole(size), _rounded(share), *centres.values]
+    return Part(noun, _whole(size), share, words, Columns([*own, *names], values))
 
 
-def _topics(model: Any, vocabulary: Sequence[str]) -> Part:
-    words = [list(row) for row in model.top_words(_TOP, vocabulary=np.asarray(vocabulary))]
-    size = np.asarray(model.doc_topic_.sum(axis=0)).ravel()
-    share = size / size.sum()
-    told = [" ".join(map(str, row)) for row in words]
-    values = [list(range(len(size))), size.tolist(), _rounded(share), told]
-    return Part("topic", size, share, told, Columns(["topic", "tokens", "share", "words"], values))
+def _largest(components: Columns) -> list[str]:
+    """The columns in which each feature is largest."""
+    values = np.array(components.values).T
+    order = [np.argsort(-np.abs(row), kind="stable")[:_COLUMNS] for row in values]
+    return [", ".join(f"{components.names[j]} {figure(row[j])}" for j in first) for row, first in zip(values, order)]
+
+
+def _topics(model: Any) -> Part:
+    size, share = _whole(model.documents_per_topic_), model.topic_sizes_ / model.topic_sizes_.sum()
+    names, words = list(map(str, model.topic_names_)), [" ".join(map(str, row)) for row in model.top_words(_TOP)]
+    values: list[list[Any]] = [list(range(len(size))), names, size, _rounded(share), words]
+    return Part("topic", size, share, names, Columns(["topic", "name", "documents", "share", "words"], values))
+
+
+def _whole(values: Any) -> list[float]:
+    """Numbers of rows without a decimal point; weights as they are."""
+    values = np.asarray(values, dtype=np.float64)
+    return (values.astype(np.int64) if np.array_equal(values, np.rint(values)) else values).tolist()
 
 
 def _rounded(values: Any) -> list[float]:

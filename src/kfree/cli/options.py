@@ -33,6 +33,8 @@ _SHORT = {
 _LENGTH = 240
 #: What a command says in its own way, or has no use for.
 _LEFT_OUT = ("verbose", "warm_start")
+#: How parameters begin that may be a model, which is a file here.
+_MODEL = "fitted model"
 #: A docstring's section of parameters, and one entry of it: names, what they may be, text.
 _SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}\n)", re.DOTALL | re.MULTILINE)
 _ENTRY = re.compile(r"^(\w[\w, ]*?)(?: : ([^\n]*))?\n((?:[ ]+[^\n]*\n|\n)*)", re.MULTILINE)
@@ -98,13 +100,16 @@ def model_options(classes: Iterable[str]) -> list[ModelOption]:
 
 
 def _in_a_word(name: str, said: Said) -> bool:
-    return name not in _LEFT_OUT and re.search(r'\b(float|int|bool|str)\b|"', said.kind) is not None
+    words = re.search(r'\b(float|int|bool|str)\b|"', said.kind)
+    return name not in _LEFT_OUT and (words is not None or said.kind.startswith(_MODEL))
 
 
 def _option(name: str, said: Said) -> ModelOption:
     dashed, text = name.replace("_", "-"), _plain(said.text)
     if said.kind == "bool":
         return ModelOption([f"--{dashed}/--no-{dashed}"], default=None, help=f"{text}  [default: no]")
+    if said.kind.startswith(_MODEL):
+        return ModelOption([f"--{dashed}"], metavar="MODEL", help=text)
     what = " | ".join(re.findall(r'"([^"]+)"', said.kind) + re.findall(r"\b(int|float|true)\b", said.kind))
     default = f"  [default: {said.default.strip(chr(34))}]" if said.default not in ("", "None") else ""
     return ModelOption(

@@ -116,8 +116,10 @@ def interrupts() -> Iterator[Interrupts]:
 
 
 def figure(value: Any) -> str:
-    """A cell as text: numbers with four digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """A cell as text: numbers with four digits, large ones without decimals."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
 def one_line(text: str) -> str:

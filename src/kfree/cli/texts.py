@@ -166,4 +166,4 @@ def _stop_words(texts: list[str], wish: str) -> tuple[str | None, str]:
     share = sum(word in ENGLISH_STOP_WORDS for word in some) / max(1, len(some))
     if share >= _ENGLISH:
         return "english", f"English stop words left out ({share:.0%} of all words)"
-    return None, "no stop words left out (the texts are not English)"
+    return None, "no stop words left out (few words are English stop words)"

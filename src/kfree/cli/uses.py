@@ -182,9 +182,7 @@ def _of_model(name: str) -> dict[str, Any]:
     """What is told of a model."""
     kept = read_kept(name)
     model = kept.model
-    told: dict[str, Any] = {"model": repr(model)}
-    if hasattr(model, "explain"):
-        told["found"] = model.explain()
+    told: dict[str, Any] = {"model": repr(model), "found": model.explain()}
     if kept.recipe is not None:
         told["fitted by"] = f"kfree {kept.recipe.command}"
         told["columns"] = listed(kept.recipe.columns, _SHOWN)
