@@ -56,7 +56,7 @@ class File(NamedTuple):
 
     def open(self) -> Any:
         """Its bytes from the beginning, unpacked."""
-        return pa.input_stream(self.data if isinstance(self.data, bytes) else str(self.data))
+        return pa.BufferReader(self.data) if isinstance(self.data, bytes) else pa.input_stream(str(self.data))
 
     def whole(self) -> Any:
         """What numpy and scipy read: a path or a stream."""
@@ -129,7 +129,10 @@ def _read_csv(file: File, asked: Asked) -> pa.Table:
 
     while True:
         try:
-            return attempt(threads=True)
+            found = attempt(threads=True)
+            if any(map(pa.types.is_binary, found.schema.types)):  # what pyarrow makes of letters it cannot read
+                raise other_letters(file.name, asked.encoding)
+            return found
         except pa.ArrowInvalid as error:
             wrong = re.search(r"CSV column #(\d+)", str(error))
             column = _columns(file, csv, reading, parsing)[int(wrong[1])] if wrong else None
@@ -149,7 +152,18 @@ def _head(file: File, encoding: str) -> str:
         start = stream.read(_HEAD)
     if not start.strip():
         raise Problem(f"{file.name} is empty.")
-    return start.decode(encoding, errors="replace").lstrip("\ufeff")
+    head = start.decode(encoding, errors="replace").lstrip("\ufeff")
+    if "\ufffd" in head.split("\n", 1)[0]:
+        raise other_letters(file.name, encoding)
+    return head
+
+
+def other_letters(name: str, encoding: str, where: str = "") -> Problem:
+    """A file is written in another way."""
+    return Problem(
+        f"{name} is not written in {encoding.upper().replace('UTF8', 'UTF-8')}{where}. Pass --encoding, for many files "
+        "of older programs --encoding latin1."
+    )
 
 
 def _delimiter(head: str) -> str:
@@ -174,11 +188,8 @@ def _told(file: File, asked: Asked, attempt: Callable[..., Any]) -> Problem:
         said = "it changed while it was read"
     except (pa.ArrowInvalid, UnicodeError) as error:
         said = str(error)
-    if "UTF8" in said or "UTF-8" in said or "utf" in said.lower():
-        return Problem(
-            f"{file.name} is not written in {asked.encoding.upper().replace('UTF8', 'UTF-8')}. Pass --encoding, for "
-            "many files of older programs --encoding latin1."
-        )
+    if "utf" in said.lower() or "codec" in said:
+        return other_letters(file.name, asked.encoding)
     ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", said)
     if ragged:
         where = f"line {ragged[1]} has" if ragged[1] else "a line has"

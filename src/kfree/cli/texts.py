@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from kfree.cli.files import Asked, File, check_names, find, read
+from kfree.cli.files import Asked, File, check_names, find, other_letters, read
 from kfree.cli.tables import ROW, Pick, Rows, check_columns, check_weights, read_rows
 from kfree.cli.talk import Problem, Talk, listed
 
@@ -85,10 +85,7 @@ def _decoded(name: str, content: bytes, encoding: str) -> str:
         return content.decode(encoding).lstrip("\ufeff")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise Problem(
-            f"{name} is not written in {encoding.upper().replace('UTF8', 'UTF-8')} (line {line}). Pass --encoding, for "
-            "many files of older programs --encoding latin1."
-        ) from None
+        raise other_letters(name, encoding, f" (line {line})") from None
 
 
 def _field(file: File, asked: Asked, pick: Pick, field: str) -> tuple[list[str], list[Any], Any]:
