@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 #: Packages of others that pages are about: where they are not installed, such a page is not run.
 OTHERS = {"anndata", "bertopic", "pyLDAvis"}
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)?(?:#([^)\s]+))?\)")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    """No pictures are left open: matplotlib warns of many."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def page_id(page):
@@ -77,9 +86,20 @@ def test_links_between_pages_lead_somewhere(page):
         "lam_for_n_components",
         "lam_path",
         "load",
+        "CentersDisplay",
+        "ClusterMapDisplay",
+        "ClusterTreeDisplay",
+        "FeaturePathDisplay",
+        "FeaturesDisplay",
+        "LamPathDisplay",
+        "MixtureDisplay",
+        "ObjectiveTraceDisplay",
+        "TopicsDisplay",
     ],
 )
 def test_examples_of_docstrings_are_true(name):
+    if name.endswith("Display"):
+        pytest.importorskip("matplotlib").use("Agg")
     thing = getattr(kfree, name)
     module = importlib.import_module(thing.__module__)
     tests = [test for test in doctest.DocTestFinder().find(thing, name, globs=vars(module).copy()) if test.examples]

@@ -249,7 +249,7 @@ class House:
                 if (
                     "." not in name
                     and name in self.public
-                    and module.name.split(".")[0] in ("estimators", "families", "versions")
+                    and module.name.split(".")[0] in ("displays", "estimators", "families", "versions")
                 ):
                     yield module.name, name
 

@@ -10,11 +10,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kfree import DPMeans, HDPMeans, HDPTopics, ItakuraSaito, Mahalanobis, Poisson, SquaredEuclidean, lam_path
+from kfree.displays.palette import colours
 
 HERE = Path(__file__).parent
 INK, GREY, BLUE, ORANGE = "#22303c", "#8a949c", "#1f4e79", "#c55a11"
-#: Twenty colours that stay apart from each other.
-PALETTE = [plt.get_cmap("tab20")(i) for i in (*range(0, 20, 2), *range(1, 20, 2))]
+PALETTE = colours(60)
 plt.rcParams.update({"font.size": 10, "axes.edgecolor": "#c8ced3", "text.color": INK, "axes.titlesize": 11})
 
 

@@ -4,6 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kfree.displays import (
+        CentersDisplay,
+        ClusterMapDisplay,
+        ClusterTreeDisplay,
+        FeaturePathDisplay,
+        FeaturesDisplay,
+        LamPathDisplay,
+        MixtureDisplay,
+        ObjectiveTraceDisplay,
+        TopicsDisplay,
+    )
     from kfree.estimators import (
         BPMeans,
         DPMeans,
@@ -44,6 +55,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "kfree.displays": (
+        "CentersDisplay",
+        "ClusterMapDisplay",
+        "ClusterTreeDisplay",
+        "FeaturePathDisplay",
+        "FeaturesDisplay",
+        "LamPathDisplay",
+        "MixtureDisplay",
+        "ObjectiveTraceDisplay",
+        "TopicsDisplay",
+    ),
     "kfree.estimators": (
         "BPMeans",
         "DPMeans",
@@ -89,10 +111,15 @@ __all__ = [
     "BPMeans",
     "Bernoulli",
     "Binomial",
+    "CentersDisplay",
+    "ClusterMapDisplay",
+    "ClusterTreeDisplay",
     "Cosine",
     "DPMeans",
     "Family",
     "FeaturePath",
+    "FeaturePathDisplay",
+    "FeaturesDisplay",
     "GibbsDPMixture",
     "GibbsIBP",
     "HDPMeans",
@@ -101,14 +128,18 @@ __all__ = [
     "KFeatures",
     "KernelDPMixture",
     "LamPath",
+    "LamPathDisplay",
     "MMDTest",
     "Mahalanobis",
+    "MixtureDisplay",
     "NegativeBinomial",
+    "ObjectiveTraceDisplay",
     "Poisson",
     "Separable",
     "SquaredEuclidean",
     "StepwiseKFeatures",
     "TablePreparer",
+    "TopicsDisplay",
     "VariationalDPMixture",
     "__version__",
     "lam_for_k",

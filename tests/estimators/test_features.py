@@ -252,8 +252,8 @@ def test_a_path_can_be_drawn(table):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     left, right = StepwiseKFeatures(3.0, n_init=1).fit(table).path_.plot()
-    assert left.get_xlabel() == "features K"
-    assert right.get_xlabel() == "lam"
+    assert left.get_xlabel() == "number of features"
+    assert right.get_xlabel() == "price of a feature (lam)"
 
 
 def test_noise_has_no_number_of_features_and_a_fit_says_so():

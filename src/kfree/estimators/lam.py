@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._sklearn import check_plain_table
 from kfree.estimators.dp_means import DPMeans
@@ -195,33 +196,14 @@ class LamPath:
             lines.append(f"  widest window of prices: {widest} clusters, {lo:.4g} to {hi:.4g}")
         return "\n".join(lines)
 
-    def plot(self, ax: Any = None) -> Any:
-        """How clearly rows belong to their cluster, over the number of clusters; returns the axes."""
-        import matplotlib.pyplot as plt
+    def plot(self, ax: Any = None, *, kind: str = "score") -> Any:
+        """How clear each number of clusters is ("score"), or for which prices it is best ("price"); returns the axes.
 
-        if ax is None:
-            ax = plt.subplots(figsize=(6.4, 4.0))[1]
-        from matplotlib.ticker import MaxNLocator
+        See :class:`kfree.LamPathDisplay`.
+        """
+        from kfree.displays.lam_path import LamPathDisplay
 
-        ks, null, spread = self.n_clusters[1:], self.score_without_groups[1:], self.spread_without_groups[1:]
-        ax.fill_between(ks, null - 2 * spread, null + 2 * spread, color="#9aa5b1", alpha=0.35, lw=0)
-        ax.plot(ks, null, color="#6b7785", lw=1.2, label="tables without groups")
-        ax.plot(ks, self.score[1:], "o-", color="#1f4e79", ms=3.5, lw=1.8, label="your table")
-        ax.set(xlabel="number of clusters", ylabel="how clearly rows belong to their cluster")
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if self.best > 1:
-            ax.axvline(self.best, color="#c55a11", lw=1.0, ls="--", zorder=0)
-            ahead = self.choice.furthest == self.best
-            why = "furthest ahead of tables without groups" if ahead else "the best number for groups with a gap"
-            title = f"{self.best} clusters are {why}"
-        else:
-            title = "No number of clusters stands out"
-        ax.set_title(title, loc="left", fontsize=10)
-        ax.legend(frameon=False, fontsize=9)
-        ax.grid(True, which="major", alpha=0.25)
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        return ax
+        return LamPathDisplay.from_path(self, kind=kind, ax=ax).ax_
 
 
 def lam_path(
@@ -289,4 +271,20 @@ def lam_path(
         looked.spread_without_groups,
         looked.choice,
         fit,
+    )
+
+
+def path_of(model: Any, X: Any, sample_weight: Any, max_clusters: int) -> LamPath:
+    """The path that the clusters of a fitted ``DPMeans`` are part of, at least as long as there are clusters."""
+    if not isinstance(model, DPMeans):
+        raise TypeError(f"A path over the number of clusters is one of DPMeans, got {type(model).__name__}.")
+    check_is_fitted(model)
+    return lam_path(
+        X,
+        divergence=model.divergence,
+        sample_weight=sample_weight,
+        weighting=model.weighting,
+        smoothing=model.smoothing,
+        smoothing_mean=model.smoothing_mean,
+        max_clusters=max(max_clusters, model.n_clusters_),
     )

@@ -48,23 +48,13 @@ class FeaturePath(NamedTuple):
         return int(self.n_components[np.argmin(self.inertia + lam * self.n_components)])
 
     def plot(self, ax: Any = None) -> Any:
-        """J_K over K, and the window of lam of each K that has one; returns the two axes."""
-        import matplotlib.pyplot as plt
+        """J_K over K, and the window of lam of each K that has one; returns the two axes.
 
-        if ax is None:
-            ax = plt.subplots(1, 2, figsize=(9.0, 3.6), layout="constrained")[1]
-        left, right = ax
-        left.plot(self.n_components, self.inertia, "o-", color="#1f4e79", ms=4, lw=1.4)
-        left.set(xlabel="features K", ylabel="inertia", ylim=(0, None))
-        for K, (lo, hi) in zip(self.n_components, self.window):
-            if np.isfinite(hi) and hi > 0 and K > 0:
-                low, last = max(lo, 1e-3 * hi), self.n_components[-1] == K
-                right.plot([low, hi], [K, K], color="#8a949c" if last else "#c55a11", lw=5, solid_capstyle="butt")
-        right.set(xscale="log", xlabel="lam", ylabel="best K")
-        for side in (left, right):
-            side.grid(True, alpha=0.25)
-            side.spines[["top", "right"]].set_visible(False)
-        return ax
+        See :class:`kfree.FeaturePathDisplay`.
+        """
+        from kfree.displays.feature_path import FeaturePathDisplay
+
+        return FeaturePathDisplay.from_path(self, ax=ax).axes_
 
 
 class WeightedRows(NamedTuple):
