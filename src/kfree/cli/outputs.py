@@ -35,16 +35,31 @@ def check_free(folder: Path, files: Sequence[str], force: bool) -> None:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside the one that is wanted, whose place it takes at the end; it goes if there is an error."""
-    try:
-        part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.absolute().parent))
-    except PermissionError:
-        raise Problem(f"{folder.absolute().parent} cannot be written to. Pass --out with a folder elsewhere.") from None
-    try:
+    """A folder beside the one that is wanted, whose place it takes at the end."""
+    with _part(folder) as part:
         yield part
         _move(part, folder)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A file that takes the place of the one that is wanted at the end."""
+    with _part(path) as part:
+        yield part / path.name
+        os.replace(part / path.name, path)
+
+
+@contextmanager
+def _part(path: Path) -> Iterator[Path]:
+    """A folder for what is not complete, which goes whatever happens."""
+    try:
+        part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.absolute().parent))
+    except PermissionError:
+        raise Problem(f"{path.absolute().parent} cannot be written to. Pass --out with a place elsewhere.") from None
+    try:
+        yield part
     except OSError as error:
-        raise _told(error, folder) from error
+        raise _told(error, path) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -58,13 +73,13 @@ def _move(part: Path, folder: Path) -> None:
         os.replace(path, folder / path.name)
 
 
-def _told(error: OSError, folder: Path) -> BaseException:
+def _told(error: OSError, path: Path) -> BaseException:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return Problem(
-            f"There is no room for {folder}: {error.strerror}. Nothing was written; pass --out with another disk."
+            f"There is no room for {path}: {error.strerror}. Nothing was written; pass --out with another disk."
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return Problem(f"{folder} cannot be written to: {error.strerror}. Pass --out with a folder elsewhere.")
+        return Problem(f"{path} cannot be written to: {error.strerror}. Pass --out with a place elsewhere.")
     return error
 
 

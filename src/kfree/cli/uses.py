@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from kfree.cli.files import Asked, File, check_names, find, names_of, read
 from kfree.cli.fits import Order, load_rows, topic_labels
 from kfree.cli.found import labels_of, noun_of, with_ids
-from kfree.cli.outputs import Columns, check_free, new_folder, print_table, print_text, write_table
+from kfree.cli.outputs import Columns, check_free, new_file, new_folder, print_table, print_text, write_table
 from kfree.cli.recipes import Kept, Recipe, read_kept
 from kfree.cli.tables import Pick, Sentences, read_rows
 from kfree.cli.talk import Problem, Talk, listed
@@ -74,9 +74,8 @@ def predict(model: str, file: str, asked: Asked, pick: Pick, out: str | None, fo
     if target is None:
         print_table(new.columns)
     else:
-        with new_folder(target.parent / f"{target.name}.new") as part:
-            write_table(part / target.name, new.columns)
-            (part / target.name).replace(target)
+        with new_file(target) as part:
+            write_table(part, new.columns)
         talk.note(f"Written to {target}: a {noun_of(kept.model)} for each of {len(new.columns.values[0])} rows.")
     return 0
 
