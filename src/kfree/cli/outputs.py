@@ -111,8 +111,10 @@ def print_table(columns: Columns) -> None:
 
 def print_text(text: str) -> None:
     """Text on stdout, all of it or an error."""
+    left = memoryview(text.encode())
     try:
-        sys.stdout.buffer.write(text.encode())
+        while left:  # an unbuffered stdout may take a part only
+            left = left[sys.stdout.buffer.write(left) :]
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more when it ends
