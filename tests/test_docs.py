@@ -86,6 +86,7 @@ def test_links_between_pages_lead_somewhere(page):
         "lam_for_n_components",
         "lam_path",
         "load",
+        "report",
         "CentersDisplay",
         "ClusterMapDisplay",
         "ClusterTreeDisplay",

@@ -32,6 +32,8 @@ FILES = {
         "class Record(NamedTuple):\n"
         "    used: int\n"
         "    unread: int\n"
+        "    shown: int\n"
+        "    asked_for: int\n"
         "def by_module(x): return inner(USED)\n"
         "def by_import(): ...\n"
         "def inner(dead_name): return dead_name\n"
@@ -43,6 +45,7 @@ FILES = {
         "    def whole(self): ...\n"
     ),
     "rows/alone.py": "",
+    "rows/page.html": "<p>of.unread {{ record.shown }}{% if record.asked_for %}</p>",
 }
 DEAD = {
     "rows.alone: no other module imports it",
@@ -52,11 +55,11 @@ DEAD = {
     "estimators.public:12: method Public._hidden",
     "rows.part:2: constant DEAD",
     "rows.part:5: field Record.unread",
-    "rows.part:9: function dead_name",
-    "rows.part:10: function recursive",
-    "rows.part:11: function first",
-    "rows.part:12: function second",
-    "rows.part:13: class Gone",
+    "rows.part:11: function dead_name",
+    "rows.part:12: function recursive",
+    "rows.part:13: function first",
+    "rows.part:14: function second",
+    "rows.part:15: class Gone",
 }
 
 

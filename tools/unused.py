@@ -6,10 +6,12 @@
 What is alive: what runs when a module is imported, the public names with all that is public in their classes, and
 whatever these mention. A method, field or attribute of a living class is alive if living code reads an attribute of its
 name, of whatever object: types are not looked at. A kernel is alive if living code asks ``kernels()`` for it, by
-attribute or by name, or another uses it. Names that only tests use are dead.
+attribute or by name, or another uses it. What a template of a page reads is alive, too. Names that only tests use are
+dead.
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -216,7 +218,7 @@ class House:
         self.kernels = _registry(source / "kernels" / "registry.py")
         self.public = _public(source / "__init__.py")
         self.alive: set[Key] = {(name, "") for name in self.modules}
-        self.read: set[str] = set()
+        self.read: set[str] = _read_by_templates(source)
         self._grow()
 
     def _grow(self) -> None:
@@ -249,7 +251,7 @@ class House:
                 if (
                     "." not in name
                     and name in self.public
-                    and module.name.split(".")[0] in ("displays", "estimators", "families", "versions")
+                    and module.name.split(".")[0] in ("displays", "estimators", "families", "reports", "versions")
                 ):
                     yield module.name, name
 
@@ -311,6 +313,12 @@ def _value(path: Path, name: str) -> ast.expr:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:
             return node.value
     raise LookupError(f"{path} has no {name}.")
+
+
+def _read_by_templates(source: Path) -> set[str]:
+    """Attributes that templates read."""
+    code = [c for path in source.rglob("*.html") for c in re.findall(r"{[{%](.*?)[%}]}", path.read_text(), re.DOTALL)]
+    return {name for text in code for name in re.findall(r"\.(\w+)", text)}
 
 
 def _registry(path: Path) -> dict[str, str]:

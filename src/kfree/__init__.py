@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Separable,
         SquaredEuclidean,
     )
+    from kfree.reports import report
     from kfree.versions import show_versions
 
 __version__ = "0.1.0"
@@ -101,6 +102,7 @@ _HOMES = {
         "Separable",
         "SquaredEuclidean",
     ),
+    "kfree.reports": ("report",),
     "kfree.versions": ("show_versions",),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
@@ -147,6 +149,7 @@ __all__ = [
     "lam_path",
     "load",
     "radius_for_k",
+    "report",
     "show_versions",
     "truncation_level",
 ]

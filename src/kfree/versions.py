@@ -22,8 +22,18 @@ def show_versions() -> None:
     >>> kfree.show_versions()  # doctest: +ELLIPSIS
     kfree          ...
     """
+    for name, value in versions().items():
+        print(f"{name:<14} {value}")
+
+
+def versions() -> dict[str, str]:
+    """What is installed and in force, by name."""
     found = {package: _version(package) for package in (*_PACKAGES, *_OPTIONAL)}
-    lines = {package: number for package, number in found.items() if number or package in _PACKAGES}
+    lines = {
+        package: number or "not installed as a package"
+        for package, number in found.items()
+        if number or package in _PACKAGES
+    }
     lines["Python"] = f"{sys.version.split()[0]} ({platform.python_implementation()})"
     lines["machine"] = platform.platform()
     lines["kernels"] = kernels_in_force()
@@ -31,8 +41,7 @@ def show_versions() -> None:
     for pool in threadpool_info():
         if pool["user_api"] == "blas":
             lines["BLAS"] = f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads"
-    for name, value in lines.items():
-        print(f"{name:<14} {value or 'not installed as a package'}")
+    return lines
 
 
 def _version(package: str) -> str:

@@ -69,7 +69,8 @@ def test_mixtures_tell_weights_and_what_ended_them():
     assert text.startswith("3 components: splitting any of them further")
     assert f"{model.free_energy_:.6g}" in text
     assert all(f"{100 * weight:.3g} %" in text for weight in model.weights_)
-    assert "as many as max_components allows" in VariationalDPMixture(max_components=2).fit(BLOBS).explain()
+    corners = np.concatenate([RNG.normal(corner, 1.0, size=(60, 2)) for corner in ([0, 0], [12, 0], [0, 12])])
+    assert "as many as max_components allows" in VariationalDPMixture(max_components=2).fit(corners).explain()
     model = KernelDPMixture(random_state=0).fit(BLOBS)
     assert f"of {model.n_candidates_} candidates" in model.explain()
     assert f"{model.mmd2_:.3g}" in model.explain()

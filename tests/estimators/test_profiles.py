@@ -72,7 +72,8 @@ def test_profiles_tell_sizes_centres_differences_and_rows(name):
 
 
 def test_typical_rows_are_the_nearest_and_border_rows_the_most_undecided():
-    X = np.concatenate([RNG.normal(size=(200, 2)), RNG.normal(size=(200, 2)) + np.array([4, 0])])
+    X = RNG.normal(size=(400, 2))
+    X[200:, 0] += 4
     model = DPMeans(n_clusters=2).fit(X)
     profile, cost = model.profile(X), model.transform(X)
     own, other = cost.min(axis=1), cost.max(axis=1)

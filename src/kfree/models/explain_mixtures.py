@@ -27,7 +27,8 @@ def explain_grown(found: Grown) -> str:
     if found.full:
         why = "as many as max_components allows."
     elif found.converged:
-        why = "splitting any of them further does not lower the free energy enough to pay."
+        which = "it" if T == 1 else "any of them"
+        why = f"splitting {which} further does not lower the free energy enough to pay."
     else:
         why = "the best so far; the fit stopped before it was done."
     return together(

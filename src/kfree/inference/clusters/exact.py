@@ -107,7 +107,7 @@ def rivals(table: Table, centres: Centres, labels: Array) -> Rivals:
 
 def margins(own: Array, second: Array) -> Array:
     """How much nearer rows are to their own centres than a second divergence: 1 at the centre, 0 if both are equal."""
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         share = own / second
     share = np.where(np.isnan(share), 1.0, share)  # both are infinite, or both 0
     return np.where(own > 0, np.clip(1.0 - share, 0.0, 1.0), 1.0)

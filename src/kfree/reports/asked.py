@@ -1,0 +1,90 @@
+"""What a report is asked for: a model, its rows, and what is known of each row."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.estimators._base import HardClusters
+from kfree.estimators._features import BinaryFeatures
+from kfree.estimators._mixture import MixtureEstimator
+from kfree.estimators._sklearn import check_table
+from kfree.estimators.gibbs_ibp import GibbsIBP
+from kfree.estimators.hdp_topics import HDPTopics
+from kfree.families import Array
+from kfree.reports.pictures import Pictures, check_pictures
+from kfree.reports.wording import clean
+
+KINDS: tuple[type[Any], ...] = (HardClusters, MixtureEstimator, HDPTopics, BinaryFeatures, GibbsIBP)
+
+
+class Asked(NamedTuple):
+    """A model and its rows, checked."""
+
+    model: Any
+    X: Any  # (n, p) array or CSR matrix
+    given: Any  # X as the user gave it
+    columns: tuple[str, ...]  # p names
+    names: tuple[Any, ...] | None  # n names of rows; their numbers if None
+    texts: Any  # n texts, or None
+    pictures: Pictures | None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def of_pixels(self) -> bool:
+        """Whether the columns are pixels, of which nobody wants to hear."""
+        return self.pictures is not None and self.pictures.shape is not None
+
+    def dense(self, rows: Array) -> Array:
+        """Some rows as an array."""
+        some = self.X[rows]
+        return np.asarray(some.toarray() if sp.issparse(some) else some, dtype=np.float64)
+
+    def name(self, row: int) -> str:
+        """What a row is called."""
+        return f"row {row}" if self.names is None else clean(self.names[row], 40)
+
+
+def check_asked(model: Any, X: Any, texts: Any, images: Any) -> Asked:
+    """The arguments of a report, or an error that says what is wrong with them."""
+    if not isinstance(model, KINDS):
+        raise TypeError(f"A report is about a fitted estimator of kfree, got {type(model).__name__}.")
+    if not model.__sklearn_is_fitted__():
+        raise ValueError(f"This {type(model).__name__} has not been fitted. Call fit(X) first, then report.")
+    table = check_table(model, X, reset=False)
+    n, p = table.shape
+    if n == 0:
+        raise ValueError("X has no rows. Pass those of the fit.")
+    names = getattr(model, "feature_names_in_", None)
+    columns = tuple(f"column {j}" for j in range(p)) if names is None else tuple(map(str, names))
+    return Asked(
+        model, table, X, columns, _names(X), _check_texts(texts, n), check_pictures(images, table, _shown(model))
+    )
+
+
+def _shown(model: Any) -> int:
+    """Clusters, topics or features whose rows may be shown."""
+    return int(getattr(model, "n_clusters_", getattr(model, "n_components_", 1)))
+
+
+def _names(X: Any) -> tuple[Any, ...] | None:
+    """The index of a pandas frame, unless it only counts."""
+    index = getattr(X, "index", None)
+    if index is None or callable(index) or (index.dtype.kind in "iu" and np.array_equal(index, np.arange(len(index)))):
+        return None
+    return tuple(index)
+
+
+def _check_texts(texts: Any, n: int) -> Any:
+    """A text for each row."""
+    if texts is None:
+        return None
+    if isinstance(texts, str | bytes) or not hasattr(texts, "__len__"):
+        raise TypeError(f"texts must be a sequence with one text for each row, got {type(texts).__name__}.")
+    if len(texts) != n:
+        raise ValueError(f"There are {len(texts)} texts for {n} rows. Pass one for each row of X.")
+    return np.asarray(texts, dtype=object) if hasattr(texts, "to_numpy") else texts
