@@ -164,8 +164,7 @@ def test_importing_kfree_imports_nothing_the_user_did_not_ask_for():
         "before = set(sys.modules)\n"
         "import kfree\n"
         "for name in getattr(kfree, '__all__', ()): getattr(kfree, name)\n"
-        "names = {'kfree.kernels.native', 'matplotlib', 'anndata', 'dask', 'distributed', 'click', 'rich', 'jinja2'}
-"
+        "names = {'kfree.kernels.native', 'matplotlib', 'anndata', 'dask', 'distributed', 'click', 'rich', 'jinja2'}\n"
         "print(sorted(names & (set(sys.modules) - before)))"
     )
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}

@@ -141,7 +141,7 @@ def _load(order: Order) -> Loaded:
     rows, preparer = load_rows(order)
     read_from = rows.columns if rows.frame is None else rows.frame.column_names
     recipe = Recipe(order.command, list(read_from), order.pick.id, order.pick.group)
-    texts = None if rows.frame is None else Sentences(rows.frame)
+    texts = None if rows.frame is None else Sentences(rows)
     return Loaded(rows.X, rows.columns, lambda model: _labels(model, rows), recipe, _beside(rows), texts, preparer)
 
 

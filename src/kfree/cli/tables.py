@@ -82,17 +82,19 @@ def read_rows(file: File, asked: Asked, pick: Pick) -> Rows:
 
 
 class Sentences(Sequence[str]):
-    """Rows of a frame in words, each made when it is asked for."""
+    """Rows in words, as they are in the file, each made when it is asked for."""
 
-    def __init__(self, frame: pa.Table) -> None:
-        self._frame = frame
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
 
     def __len__(self) -> int:
-        return self._frame.num_rows
+        return self._rows.n
 
     def __getitem__(self, i: Any) -> Any:
-        values = ((name, self._frame.column(name)[int(i)].as_py()) for name in self._frame.column_names)
-        return ", ".join(f"{name} {figure(value)}" for name, value in values if value is not None)
+        frame = self._rows.frame
+        values = ((name, frame.column(name)[int(i)].as_py()) for name in frame.column_names)
+        said = ", ".join(f"{name} {figure(value)}" for name, value in values if value is not None)
+        return said if self._rows.id_name == ROW else f"{self._rows.ids[int(i)]}: {said}"
 
 
 def check_enough(file: File, X: Any) -> None:

@@ -117,7 +117,7 @@ def _new(kept: Kept, file: str, asked: Asked, pick: Pick, talk: Talk) -> New:
     rows = rows.as_numbers(source) if kept.preparer is None else rows.prepared(kept.preparer)
     if len(rows.columns) != model.n_features_in_:
         raise Problem(f"The model was fitted to {model.n_features_in_} columns, but {file} has {len(rows.columns)}.")
-    texts = None if rows.frame is None else Sentences(rows.frame)
+    texts = None if rows.frame is None else Sentences(rows)
     return New(rows.X, with_ids(rows.ids, rows.id_name, labels_of(model, rows.X, rows.groups)), texts)
 
 
