@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +18,10 @@ import click
 import kfree
 from kfree.cli.commands import commands
 from kfree.cli.options import ModelCommand, ModelOption, parameters
-from support.command_line import PAGES, Caller, in_three, labels, table, three_groups
+from support.command_line import Caller, in_three, labels, table, three_groups
 from support.docstrings import parameters as documented
 
+PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
 MODELS = [(name, model) for name, own in commands.commands.items() for model in getattr(own, "models", ())]
 
 
@@ -242,7 +245,6 @@ def test_a_look_at_a_file(call, tmp_path):
     assert "60 rows, 2 columns" in call("info", "some.npy").out
 
 
-@pytest.mark.skipif(not PAGES, reason="kfree.report is not there")
 def test_pages_are_written(call, some, tmp_path):
     assert call("cluster", some, "--id", "customer", "-k", "3").code == 0
     page = (tmp_path / "some-clusters" / "report.html").read_text(encoding="utf-8")
@@ -259,3 +261,12 @@ def test_the_demo_shows_three_tables(call, tmp_path):
     assert len(labels("demo/customers/labels.csv")) == 600
     assert len(set(labels("demo/texts/labels.csv", "topic"))) == 4
     assert "already there" in call.fails("demo", "--no-report")
+
+
+def test_the_commands_of_the_page_run_from_top_to_bottom(call):
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("kfree ")]
+    assert len(lines) > 10
+    for line in lines:
+        done = call(*shlex.split(line)[1:])
+        assert done.code == 0, (line, done.err)

@@ -13,9 +13,6 @@ import pyarrow as pa
 import kfree
 from kfree.cli.commands import run
 
-#: Pages are there once reports are.
-PAGES = "report" in kfree.__all__
-
 
 class Done(NamedTuple):
     """What a command has left."""
