@@ -96,6 +96,7 @@ def test_links_between_pages_lead_somewhere(page):
         "MixtureDisplay",
         "ObjectiveTraceDisplay",
         "TopicsDisplay",
+        "TablePreparer",
     ],
 )
 def test_examples_of_docstrings_are_true(name):

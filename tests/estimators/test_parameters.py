@@ -24,6 +24,7 @@ CLASSES = [
     kfree.KernelDPMixture,
     kfree.GibbsDPMixture,
     kfree.GibbsIBP,
+    kfree.TablePreparer,
 ]
 EVERY = [(cls, name) for cls in CLASSES for name in cls._parameters]
 

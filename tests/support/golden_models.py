@@ -22,6 +22,7 @@ from kfree import (
     KernelDPMixture,
     KFeatures,
     StepwiseKFeatures,
+    TablePreparer,
     VariationalDPMixture,
 )
 from kfree.models.stored_files import FORMAT
@@ -43,6 +44,7 @@ CASES = {
     "KernelDPMixture": (Saved(KernelDPMixture(features=8, random_state=0), CLOUDS, "partial_fit"), "score_samples"),
     "GibbsDPMixture": (Saved(GibbsDPMixture(**_CHAIN), CLOUDS), "score_samples"),
     "GibbsDPMixture_bernoulli": (Saved(GibbsDPMixture(family="bernoulli", **_CHAIN), BITS), "predict_proba"),
+    "TablePreparer": (Saved(TablePreparer(), np.column_stack([COUNTS, BITS])), "transform"),
     "GibbsIBP": (Saved(GibbsIBP(**_CHAIN), CLOUDS), "transform"),
 }
 

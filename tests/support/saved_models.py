@@ -19,6 +19,7 @@ from kfree import (
     Mahalanobis,
     NegativeBinomial,
     StepwiseKFeatures,
+    TablePreparer,
     VariationalDPMixture,
 )
 
@@ -28,6 +29,13 @@ COUNTS = np.concatenate([_RNG.poisson(np.roll([9, 1, 0.5], i) + 0.1, size=(15, 3
 COUNTS[:, 0] += COUNTS.sum(axis=1) == 0
 BITS = (COUNTS > 3).astype(float)
 GROUPS = list("abc") * 15
+TABLE = np.array(
+    [
+        [f"row {i}", x, group, None if i % 5 else y, str(np.datetime64(i, "D"))]
+        for i, ((x, y, _), group) in enumerate(zip(CLOUDS, GROUPS))
+    ],
+    dtype=object,
+)
 _CHAINS = {"n_samples": 6, "burn_in": 3, "random_state": 0, "warm_start": True}
 
 
@@ -123,6 +131,7 @@ SAVED: dict[str, Saved] = {
     "kernel batch": Saved(KernelDPMixture(random_state=0), CLOUDS, "partial_fit"),
     "kernel candidates": Saved(KernelDPMixture(candidates=CLOUDS[::9], bandwidth=[1.0, 2.0], random_state=0), CLOUDS),
     **_mixtures(),
+    "table": Saved(TablePreparer(kinds={4: "date"}), TABLE),
 }
 
 #: What fitted models can be asked, by the method that it takes.
@@ -133,7 +142,9 @@ QUESTIONS: dict[str, Callable[[Any, Saved], Any]] = {
     },
     "predict": lambda model, case: model.predict(case.X, **({} if case.groups is None else {"groups": case.groups})),
     "sample": lambda model, case: model.sample(5),
-    "inverse_transform": lambda model, case: model.inverse_transform(model.Z_),
+    "inverse_transform": lambda model, case: model.inverse_transform(
+        model.Z_ if hasattr(model, "Z_") else model.transform(case.X)
+    ),
     "top_words": lambda model, case: model.top_words(3),
     "coherence": lambda model, case: model.coherence(2),
     "coclustering": lambda model, case: model.coclustering([0, 1, 20]),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import KDTree
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_array, validate_data
 
 from kfree.families import Array
 from kfree.inference.loop import Info
@@ -54,12 +54,17 @@ def check_frame(estimator: Any, X: Any, *, reset: bool) -> Any:
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):  # a lazy frame
         X = X.collect()
     if library_of(X):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
         _check_frame_shape(X)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
     if not hasattr(X, "__array__") and not sp.issparse(X):
         X = _as_objects(X)
     return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+
+
+def check_names_in(estimator: Any, names: Any) -> None:
+    """Whether names are those of the columns of the fit."""
+    _check_feature_names_in(estimator, names)
 
 
 def _as_objects(X: Any) -> Any:

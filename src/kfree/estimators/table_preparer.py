@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._saving import Saveable
-from kfree.estimators._sklearn import check_frame, check_plain_table
+from kfree.estimators._sklearn import check_frame, check_names_in, check_plain_table
 from kfree.models.parameter_tables import TABLE_PREPARER
 from kfree.models.parameters import check_parameters
 from kfree.models.tables import PreparedTable
@@ -18,14 +18,15 @@ class TablePreparer(Saveable, TransformerMixin, BaseEstimator):
 
     Numbers are scaled to a median of 0 and a standard deviation of 1, for which the outermost hundredth at either end
     does not count. Long tails of large values are shortened first, by a square root or a logarithm, whichever leaves
-    less skewness. Categories become one column for each level, scaled so that two rows of different levels are no
-    farther apart than two rows that differ by two standard deviations in a number:
+    less skewness. Categories become one column for each level (one alone if there are two), scaled so that two rows of
+    different levels are one standard deviation of a number apart, or less. However many levels there are, two rows
+    drawn at random have
 
-    .. math:: \mathrm{E} \lVert b(x) - b(x') \rVert^2 \le 2 = \mathrm{E} (z - z')^2
+    .. math:: \mathrm{E} \lVert b - b' \rVert^2 \le 1/2, \qquad \mathrm{E} (z - z')^2 = 2
 
-    for the block b of a category and a scaled number z, however many levels there are. Dates are numbers of days.
-    Missing values are set to the median; if there are more than 5 %, a column more says where they were. Left out is
-    what cannot tell groups: constant columns, numbers of rows, text that is different in (almost) every row.
+    where b are the columns of a category and z is a number. Dates are numbers of days. Missing values are set to the
+    median; if there are more than 5 %, a column more says where they were. Left out is what cannot tell groups:
+    constant columns, numbers of rows, text that is different in (almost) every row.
 
     Parameters
     ----------
@@ -54,9 +55,9 @@ class TablePreparer(Saveable, TransformerMixin, BaseEstimator):
     >>> preparer = TablePreparer(kinds={0: "leave out"}).fit(table)
     >>> print(preparer.explain())
     2 of 3 columns are used, as 2 numbers.
-    x0: left out, as asked for
-    x1: number: scaled to standard deviation 1
-    x2: one of two: 'blue' or 'red'
+    x0: left out; as asked for
+    x1: number; scaled
+    x2: category; 'blue' or 'red'
     >>> preparer.inverse_transform(preparer.transform(table))[0]
     array([None, 20.0, 'red'], dtype=object)
     """
@@ -80,7 +81,7 @@ class TablePreparer(Saveable, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        check_parameters(self._parameters, {"kinds": self.kinds})
+        self._check_parameters()
         X = check_frame(self, X, reset=True)
         names = [str(name) for name in getattr(self, "feature_names_in_", map("x{}".format, range(X.shape[1])))]
         table = PreparedTable.of(X, names, self._kinds(names))
@@ -137,14 +138,15 @@ class TablePreparer(Saveable, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        input_features : ignored
-            The names of the fit are used.
+        input_features : array of str, default=None
+            Compared with the names of the fit, which are used.
 
         Returns
         -------
         array of str
         """
         check_is_fitted(self)
+        check_names_in(self, input_features)
         return np.array(self._table.names(), dtype=object)
 
     def explain(self):
@@ -155,10 +157,13 @@ class TablePreparer(Saveable, TransformerMixin, BaseEstimator):
         str
         """
         check_is_fitted(self)
-        used = sum(column.kind is not None for column in self._table.columns)
+        used = sum(bool(column.names()) for column in self._table.columns)
         width = len(self._table.names())
         first = f"{used} of {len(self.report_)} columns are used, as {width} number{'s' * (width > 1)}."
         return "\n".join([first, *self.report_])
+
+    def _check_parameters(self) -> None:
+        check_parameters(self._parameters, {"kinds": self.kinds})
 
     def _kinds(self, names: list[str]) -> dict[int, str]:
         """What the user has said of columns, by position."""

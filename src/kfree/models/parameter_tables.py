@@ -205,4 +205,4 @@ GIBBS_IBP: Table = {
     **_CHAINS,
 }
 
-TABLE_PREPARER: Table = {"kinds": Or(Nothing(), Given("a dict from columns to kinds", check_kinds))}
+TABLE_PREPARER: Table = {"kinds": Or(Given("a dict from columns to kinds", check_kinds), Nothing())}

@@ -44,6 +44,8 @@ from kfree.models.kernel_stream import Stream
 from kfree.models.mixture import Posterior
 from kfree.models.mixture_model import MixtureModel
 from kfree.models.shared import SharedModel
+from kfree.models.table_columns import CategoryColumn, DateColumn, LeftOut, NumberColumn
+from kfree.models.tables import PreparedTable
 from kfree.models.topic_words import Company
 from kfree.models.topics import LocalPrice, Penalties, TopicModel
 from kfree.rows.standardise import Units
@@ -175,6 +177,12 @@ _KINDS = (
     _record(FeatureSums, total="f F", mass="f"),
     _record(Gaussians, mean="K D"),
     _record(Chances, chance="K D"),
+    # tables
+    _record(PreparedTable),
+    _record(NumberColumn),
+    _record(DateColumn),
+    _record(CategoryColumn, share="L"),
+    _record(LeftOut),
     # samples
     _record(GibbsModel),
     _record(AskedSample, shared="K T"),
@@ -267,6 +275,9 @@ def check_values(made: Any, where: str) -> None:
     elif isinstance(made, GroupIndex):
         if sorted(made.number.values()) != list(range(made.labels.size)):
             raise ValueError(f"{where}.number does not number {made.labels.size} groups")
+    elif isinstance(made, CategoryColumn):
+        if len(made.levels) != made.share.size:
+            raise ValueError(f"{where}.share is not that of {len(made.levels)} levels")
     elif isinstance(made, SharedModel):
         groups = 1 if made.names is None else made.names.labels.size
         _check_held(made.held, groups, made.model.centres.shape[0], f"{where}.held")

@@ -1,10 +1,10 @@
 """Columns of a table as numbers that a clusterer can compare, and back: each weighs as one column.
 
-The squared distance of two rows, expected over pairs of rows, is about 2 for a column of numbers; a category, a date
-and a column with missing values have no more, however many numbers they become.
+The variance of a column of numbers or dates is about 1, also if a second column tells where values are missing; that
+of a category is at most a quarter, however many levels it has.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,26 +13,10 @@ from kfree.models.table_reading import TableColumn
 
 #: What levels are called that stand for others.
 RARE, MISSING = "(rare)", "(missing)"
-
-
-class PreparedColumn(Protocol):
-    """A column as it was prepared."""
-
-    name: str
-    why: str  # what was done, in words
-
-    @property
-    def kind(self) -> str | None:
-        """What later tables must hold; None if it does not matter."""
-
-    def names(self) -> list[str]:
-        """Names of the numbers it becomes."""
-
-    def encode(self, column: TableColumn) -> Array:
-        """(n, width) numbers."""
-
-    def decode(self, block: Array) -> Array:
-        """(n,) values in the users' units."""
+# Share of the rows of a centre that is none but for rounding.
+_NONE_THERE = 1e-9
+# Microseconds of a day.
+_DAY = 86_400e6
 
 
 class NumberColumn(NamedTuple):
@@ -47,7 +31,10 @@ class NumberColumn(NamedTuple):
     flag: float  # what a missing value is in a column of its own; 0 if there is none
     why: str
 
-    kind = "number"
+    @property
+    def kind(self) -> str:
+        """What later tables must hold."""
+        return "number"
 
     def names(self) -> list[str]:
         """The column itself, and whether it is missing."""
@@ -62,17 +49,24 @@ class NumberColumn(NamedTuple):
         return np.column_stack([scaled, missing * self.flag]) if self.flag else scaled[:, None]
 
     def decode(self, block: Array) -> Array:
-        """Values in the users' units; flags are not looked at, so that centres have a number in any case."""
-        return _straight(block[:, 0] * self.scale + self.centre, self.bend, self.unit)
+        """Values in the users' units: of a centre, the mean of those that are not missing; NaN if all are."""
+        scaled = block[:, 0]
+        if self.flag:
+            there = 1.0 - np.clip(block[:, 1] / self.flag, 0.0, 1.0)  # missing ones were put at 0
+            scaled = np.divide(scaled, there, out=np.full(len(block), np.nan), where=there > _NONE_THERE)
+        return _straight(scaled * self.scale + self.centre, self.bend, self.unit)
 
 
 class DateColumn(NamedTuple):
     """Dates or durations: days, as numbers are."""
 
     days: NumberColumn
-    dtype: str  # of numpy, such as "<M8[us]"
+    duration: bool  # whether they are durations
 
-    kind = "date"
+    @property
+    def kind(self) -> str:
+        """What later tables must hold."""
+        return "date"
 
     @property
     def name(self) -> str:
@@ -93,14 +87,15 @@ class DateColumn(NamedTuple):
         return self.days.encode(column._replace(values=days_of(column.values)))
 
     def decode(self, block: Array) -> Array:
-        """Dates in the users' own unit."""
-        kind = np.dtype(self.dtype)
-        per_day = np.timedelta64(1, "D") / np.timedelta64(1, np.datetime_data(kind)[0])
-        return np.rint(self.days.decode(block) * per_day).astype(np.int64).view(kind)
+        """Dates or durations again."""
+        kind = "timedelta64[us]" if self.duration else "datetime64[us]"
+        found = self.days.decode(block) * _DAY
+        gone = np.isnan(found)
+        return np.where(gone, np.array("NaT", kind), np.rint(np.where(gone, 0.0, found)).astype(np.int64).view(kind))
 
 
 class CategoryColumn(NamedTuple):
-    """Levels: one column for each, or one alone if there are two; all together weigh as one number at most."""
+    """Levels: one column for each, or one alone if there are two; all together weigh less than a number."""
 
     name: str
     levels: tuple[Any, ...]  # L of them; those that stand for rare and missing ones come last
@@ -110,7 +105,10 @@ class CategoryColumn(NamedTuple):
     weight: float  # what a row is in the column of its level, less the mean of that column
     why: str
 
-    kind = "category"
+    @property
+    def kind(self) -> str:
+        """What later tables must hold."""
+        return "category"
 
     def names(self) -> list[str]:
         """The column and a level."""
@@ -154,21 +152,18 @@ class LeftOut(NamedTuple):
     value: Any  # that all rows have, or None
     why: str
 
-    kind = None
-
     def names(self) -> list[str]:
         """None."""
         return []
 
-    def encode(self, column: TableColumn) -> Array:
-        """Nothing."""
-        return np.empty((len(column.values), 0))
-
     def decode(self, block: Array) -> Array:
         """The one value, if there is one."""
-        found = np.empty(len(block), object)
-        found[:] = self.value
-        return found
+        if isinstance(self.value, np.generic):
+            return np.full(len(block), self.value)
+        return np.array([self.value] * len(block), object)
+
+
+PreparedColumn = NumberColumn | DateColumn | CategoryColumn | LeftOut
 
 
 def bent(x: Array, bend: str, unit: float) -> Array:
@@ -187,6 +182,5 @@ def _straight(y: Array, bend: str, unit: float) -> Array:
 
 
 def days_of(values: Array) -> Array:
-    """Dates or durations in days, since 1970 or since they began; NaN where they are missing."""
-    since = values - np.datetime64(0, "D") if values.dtype.kind == "M" else values
-    return since / np.timedelta64(1, "D")
+    """Dates or durations, in microseconds, as days since 1970 or since they began; NaN where they are missing."""
+    return np.where(np.isnat(values), np.nan, values.astype(np.int64) / _DAY)

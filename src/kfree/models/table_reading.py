@@ -24,7 +24,7 @@ class TableColumn(NamedTuple):
     """A column of a table."""
 
     name: str
-    values: Array  # (n,) numbers with NaN, dates with NaT, or levels (objects) with None for missing
+    values: Array  # (n,) numbers with NaN, dates in microseconds with NaT, or levels (objects) with None for missing
     kind: str  # "number", "date" or "category"
     integer: bool = False  # whether the table itself holds whole numbers
 
@@ -150,16 +150,16 @@ def _as_kind(name: str, values: Array, kind: str, make: Callable[[Array], Array]
     try:
         return make(values)
     except (ValueError, TypeError) as error:
-        row = next(i for i, value in enumerate(values) if not _can(make, value))
+        row = next(i for i in range(values.size) if not _can(make, values[i : i + 1]))
         raise ValueError(
             f"Column {name!r} must hold {kind}s, but row {row} holds {values[row]!r}. Correct the table, or pass "
             f"kinds={{{name!r}: 'category'}} when fitting."
         ) from error
 
 
-def _can(make: Callable[[Array], Array], value: Any) -> bool:
+def _can(make: Callable[[Array], Array], values: Array) -> bool:
     try:
-        make(np.array([value], object))
+        make(values)
     except (ValueError, TypeError):
         return False
     return True
@@ -173,7 +173,7 @@ def _numbers(values: Array) -> Array:
 
 def _dates(values: Array) -> Array:
     if values.dtype.kind in "mM":
-        return values
+        return values.astype(f"{values.dtype.kind}8[us]")
     if values.dtype.kind != "O" and not np.isnan(values).all():
         raise TypeError("numbers are no dates")
     return np.array([None if is_missing(value) else value for value in values], "datetime64[us]")

@@ -6,26 +6,20 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.models.table_choices import choose
-from kfree.models.table_columns import CategoryColumn, DateColumn, LeftOut, NumberColumn, PreparedColumn
+from kfree.models.table_columns import LeftOut, PreparedColumn
 from kfree.models.table_reading import frame_of, library_of, raw_columns, read_column
 
 
 class PreparedTable(NamedTuple):
     """What a preparer has learned."""
 
-    columns: tuple[NumberColumn | DateColumn | CategoryColumn | LeftOut, ...]  # in the order of the table
+    columns: tuple[PreparedColumn, ...]  # in the order of the table
     library: str  # whose frame it was; empty for an array
 
     @classmethod
-    def of(cls, X: Any, names: list[str], kinds: dict[Any, str]) -> "PreparedTable":
+    def of(cls, X: Any, names: list[str], kinds: dict[int, str]) -> "PreparedTable":
         """Look at a table; ``kinds`` by position are what a user has said."""
-        found: list[Any] = []
-        for j, (name, raw) in enumerate(zip(names, raw_columns(X))):
-            kind = kinds.get(j)
-            if kind == "leave out":
-                found.append(LeftOut(name, None, "left out, as asked for"))
-                continue
-            found.append(choose(read_column(name, raw, kind), kind is not None))
+        found = (_looked_at(name, raw, kinds.get(j)) for j, (name, raw) in enumerate(zip(names, raw_columns(X))))
         return cls(tuple(found), library_of(X))
 
     def names(self) -> list[str]:
@@ -40,10 +34,11 @@ class PreparedTable(NamedTuple):
 
     def encode(self, X: Any) -> Array:
         """(n, width) the prepared table."""
-        blocks = []
-        for column, raw in zip(self.columns, raw_columns(X)):
-            if column.kind is not None:
-                blocks.append(column.encode(read_column(column.name, raw, column.kind)))
+        blocks = [
+            column.encode(read_column(column.name, raw, column.kind))
+            for column, raw in zip(self.columns, raw_columns(X))
+            if not isinstance(column, LeftOut)
+        ]
         return np.hstack(blocks)
 
     def decode(self, X: Array) -> Any:
@@ -54,11 +49,20 @@ class PreparedTable(NamedTuple):
             blocks[column.name] = column.decode(X[:, at : at + width])
             at += width
         if self.library:
-            return frame_of(
-                self.library,
-                {name: block.tolist() if block.dtype == object else block for name, block in blocks.items()},
-            )
+            return frame_of(self.library, {name: _listed(block) for name, block in blocks.items()})
         return _array(list(blocks.values()))
+
+
+def _looked_at(name: str, raw: Any, kind: str | None) -> PreparedColumn:
+    """What becomes of a column, which a user may have said something of."""
+    if kind == "leave out":
+        return LeftOut(name, None, "left out; as asked for")
+    return choose(read_column(name, raw, kind), kind is not None)
+
+
+def _listed(block: Array) -> Any:
+    """Objects as a list, whose types frames find out."""
+    return block.tolist() if block.dtype.kind == "O" else block
 
 
 def _array(blocks: list[Array]) -> Array:
