@@ -254,15 +254,6 @@ def test_pages_are_written(call, some, tmp_path):
     assert "already there" in call.fails("report", "some-clusters", some, "--out", "again.html")
 
 
-def test_the_demo_shows_three_tables(call, tmp_path):
-    done = call("demo", "--no-report")
-    assert done.code == 0, done.err
-    assert {"customers", "digits", "texts"} <= {path.name for path in (tmp_path / "demo").iterdir()}
-    assert len(labels("demo/customers/labels.csv")) == 600
-    assert len(set(labels("demo/texts/labels.csv", "topic"))) == 4
-    assert "already there" in call.fails("demo", "--no-report")
-
-
 def test_the_commands_of_the_page_run_from_top_to_bottom(call):
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("kfree ")]
@@ -270,3 +261,7 @@ def test_the_commands_of_the_page_run_from_top_to_bottom(call):
     for line in lines:
         done = call(*shlex.split(line)[1:])
         assert done.code == 0, (line, done.err)
+    assert len(labels("demo/customers/labels.csv")) == 600
+    assert len(set(labels("demo/texts/labels.csv", "topic"))) == 4
+    assert "<img" in Path("demo/digits/report.html").read_text(encoding="utf-8")
+    assert "already there" in call.fails("demo")

@@ -63,6 +63,24 @@ def _names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     return tuple(name.strip() for text in value for name in text.split(",") if name.strip())
 
 
+def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+    """What columns are said to be."""
+    pairs = [text.rpartition("=") for text in value]
+    if not all(mark for _, mark, _ in pairs):
+        raise click.BadParameter("pass COLUMN=KIND, such as region=category.", ctx, param)
+    return {name: kind.strip() for name, _, kind in pairs}
+
+
+def _shape(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """Height, width and, if there are colours, 3."""
+    if value is None:
+        return None
+    parts = value.lower().split("x")
+    if len(parts) not in (2, 3) or not all(part.isdigit() for part in parts):
+        raise click.BadParameter("pass HEIGHTxWIDTH, such as 28x28; x3 after it for colours.", ctx, param)
+    return tuple(map(int, parts))
+
+
 _READING = _together(
     click.option("--format", type=click.Choice(_FORMATS), help="How the file is written; else told by its name."),
     click.option("--encoding", default="utf8", show_default=True, help="How letters are written in a text file."),
@@ -74,6 +92,15 @@ _COLUMNS = _together(
     click.option("--id", metavar="COLUMN", help="Names of the rows; else they are counted from 0."),
 )
 _AS_IS = click.option("--as-is", is_flag=True, help="Leave the columns of a table as they are: numbers, not scaled.")
+_KINDS = click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    callback=_kinds,
+    metavar="COLUMN=KIND",
+    help="What a column is, if its values do not tell: number, category, date or leave out.",
+)
+_IMAGES = click.option("--images", callback=_shape, metavar="HxW", help="Rows are pictures: the report shows them.")
 _WEIGHT = click.option("--weight", metavar="COLUMN", help="How much each row counts.")
 _TALKING = _together(
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
@@ -123,6 +150,8 @@ def commands() -> None:
 @click.option("--group", metavar="COLUMN", help="Groups of rows, such as shops, that share clusters (HDPMeans).")
 @_WEIGHT
 @_AS_IS
+@_KINDS
+@_IMAGES
 @_STEP
 @_WRITING
 @_READING
@@ -164,6 +193,8 @@ def topics(ctx: click.Context, **options: Any) -> int:
 @_COLUMNS
 @_WEIGHT
 @_AS_IS
+@_KINDS
+@_IMAGES
 @_WRITING
 @_READING
 @_TALKING
@@ -178,6 +209,8 @@ def features(ctx: click.Context, **options: Any) -> int:
 @_COLUMNS
 @_WEIGHT
 @_AS_IS
+@_KINDS
+@_IMAGES
 @_WRITING
 @_READING
 @_TALKING
@@ -204,7 +237,7 @@ def _order(ctx: click.Context) -> Any:
     from kfree.cli.recipes import read_kept
 
     options, talk = ctx.params, Talk(ctx.params["quiet"])
-    named = ("out", "tables", "json", "force", "as_is")
+    named = ("out", "tables", "json", "force", "as_is", "images", "kinds")
     order = Order(str(ctx.command.name), options["file"], _asked(options), _pick(options), given(ctx), talk)
     order = order._replace(**{name: options[name] for name in named if name in options})
     if "match_to" in order.parameters:
@@ -232,6 +265,7 @@ def _pick(options: dict[str, Any]) -> Any:
 @_COLUMNS
 @_WEIGHT
 @_AS_IS
+@_KINDS
 @_FORCE
 @_READING
 @_TALKING
@@ -254,30 +288,27 @@ _MODEL_AND_FILE = _together(click.argument("model"), click.argument("file"), _CO
 @_FORCE
 @_READING
 @_TALKING
-def predict(**options: Any) -> int:
+@click.pass_context
+def predict(ctx: click.Context, **options: Any) -> int:
     """Labels of the rows of FILE by MODEL, a folder that a command wrote or a saved model."""
     from kfree.cli import uses
 
-    talk = Talk(options["quiet"])
-    return uses.predict(
-        options["model"], options["file"], _asked(options), _pick(options), options["out"], options["force"], talk
-    )
+    return uses.predict(options["model"], _order(ctx))
 
 
 @click.command()
 @_MODEL_AND_FILE
 @click.option("--out", "-o", metavar="FILE", default="report.html", show_default=True, help="The page to write.")
+@_IMAGES
 @_FORCE
 @_READING
 @_TALKING
-def report(**options: Any) -> int:
+@click.pass_context
+def report(ctx: click.Context, **options: Any) -> int:
     """A page about MODEL and the rows of FILE that it was fitted to."""
     from kfree.cli import uses
 
-    talk = Talk(options["quiet"])
-    return uses.report(
-        options["model"], options["file"], _asked(options), _pick(options), options["out"], options["force"], talk
-    )
+    return uses.report(options["model"], _order(ctx))
 
 
 @click.command()

@@ -48,10 +48,11 @@ def show(out: str, page: bool, force: bool, talk: Talk) -> int:
         command = "topics" if name == "texts" else "cluster"
         settings: dict[str, Any] = {"divergence": "kl", "smoothing": 0.1} if name == "digits" else {}
         pick = Pick(id="customer") if name == "customers" else Pick()
-        shown = "".join(f" --{key} {value}" for key, value in settings.items())
+        shown = "".join(f" --{key} {value}" for key, value in settings.items()) + " --images 8x8" * (name == "digits")
         talk.note(f"$ kfree {command} {file}{' --id customer' if pick.id else ''}{shown} --out {folder / name}\n")
+        images = (8, 8) if name == "digits" else None
         order = Order(command, str(file), Asked(), pick, settings, talk, str(folder / name), page=page, force=force)
-        if code := fit(order):
+        if code := fit(order._replace(images=images)):
             return code
     return 0
 

@@ -37,6 +37,8 @@ class Order(NamedTuple):
     page: bool = True  # whether there is to be a report
     json: bool = False
     force: bool = False
+    images: tuple[int, ...] | None = None  # height and width, if rows are pictures
+    kinds: dict[str, str] = {}  # what columns are, by name, where it is said  # noqa: RUF012
     step: int = 0  # 1 for finer, -1 for coarser
     as_is: bool = False  # whether columns of a frame are left as they are
     earlier: Kept | None = None  # the model whose clusters these are matched to; columns are prepared as for it
@@ -53,9 +55,8 @@ class Order(NamedTuple):
 
     @property
     def files(self) -> list[str]:
-        """What will be in it."""
-        page = [REPORT] if self.page else []
-        return [f"labels.{self.tables}", f"{self.parts}.{self.tables}", MODEL, RECIPE, *page]
+        """What may be in it afterwards."""
+        return [REPORT, f"labels.{self.tables}", f"{self.parts}.{self.tables}", MODEL, PREPARER, RECIPE]
 
     @property
     def prepared(self) -> bool:
@@ -96,11 +97,13 @@ def fit(order: Order) -> int:
         found, labels = parts_of(model, loaded.X, loaded.columns, loaded.preparer), loaded.labels(model)
         if part is None:
             print_table(labels)
+            files = []
         else:
             _write(order, part, model, loaded, found, labels)
-    _say(order, model, found, len(labels.values[0]), seen.came)
+            files = [name for name in order.files if (part / name).exists()]
+    _say(order, model, found, files, seen.came)
     if order.json:
-        print_text(json.dumps(_summary(order, model, found, seen.came), ensure_ascii=False) + "\n")
+        print_text(json.dumps(_summary(order, model, found, files, seen.came), ensure_ascii=False) + "\n")
     return 130 if seen.came else 0
 
 
@@ -155,7 +158,7 @@ def load_rows(order: Order) -> tuple[Rows, Any]:
         return rows.as_numbers(file), None
     if order.earlier is not None and order.earlier.preparer is not None:
         return rows.prepared(order.earlier.preparer), order.earlier.preparer
-    preparer = kfree.TablePreparer().fit(rows.frame)
+    preparer = kfree.TablePreparer(kinds=order.kinds or None).fit(rows.frame)
     lines = preparer.explain().splitlines()
     order.talk.note("\n  ".join(lines[:_SHOWN]) + (f"\n  ... and {len(lines) - _SHOWN} more" * (len(lines) > _SHOWN)))
     return rows.prepared(preparer), preparer
@@ -228,10 +231,11 @@ def _write(order: Order, folder: Path, model: Any, loaded: Loaded, found: Part, 
     if order.page:
         from kfree import report
 
-        report(model, loaded.X, folder / REPORT, texts=loaded.texts)
+        images = order.images  # pictures need no words beside them
+        report(model, loaded.X, folder / REPORT, texts=loaded.texts if images is None else None, images=images)
 
 
-def _say(order: Order, model: Any, found: Part, n: int, interrupted: bool) -> None:
+def _say(order: Order, model: Any, found: Part, files: list[str], interrupted: bool) -> None:
     """What was found, where it is, and what to do next."""
     talk, folder = order.talk, order.folder
     talk.note("")
@@ -246,14 +250,13 @@ def _say(order: Order, model: Any, found: Part, n: int, interrupted: bool) -> No
         talk.note("Interrupted: this is the best so far, not the end.")
     if folder is None:
         return
-    talk.note(f"\nWritten to {folder}: {', '.join(order.files)}")
+    talk.note(f"\nWritten to {folder}: {', '.join(files)}")
     after = f"kfree predict {shlex.quote(str(folder))} NEWFILE"
     talk.note(f"Next: {f'open {folder / REPORT}, or ' if order.page else ''}{after}")
 
 
-def _summary(order: Order, model: Any, found: Part, interrupted: bool) -> dict[str, Any]:
+def _summary(order: Order, model: Any, found: Part, files: list[str], interrupted: bool) -> dict[str, Any]:
     """What --json prints."""
-    folder = order.folder
     return {
         "command": order.command,
         "file": order.file,
@@ -264,5 +267,5 @@ def _summary(order: Order, model: Any, found: Part, interrupted: bool) -> dict[s
         "explain": model.explain(),
         "converged": bool(model.converged_),
         "interrupted": interrupted,
-        "files": [] if folder is None else [str(folder / name) for name in order.files],
+        "files": [str((order.folder or Path()) / name) for name in files],
     }

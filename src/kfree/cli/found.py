@@ -86,7 +86,7 @@ def _in_units(preparer: Any, centres: Any) -> Columns:
 def _part(noun: str, size: Any, share: Any, words: list[str], centres: Columns) -> Part:
     own = [noun, "name", "size", "share"]
     names = [f"{name} (centre)" if name in own else name for name in centres.names]
-    values = [list(range(len(size))), words, _whole(size), _rounded(share), *centres.values]
+    values: list[Sequence[Any]] = [list(range(len(size))), words, _whole(size), _rounded(share), *centres.values]
     return Part(noun, _whole(size), share, words, Columns([*own, *names], values))
 
 

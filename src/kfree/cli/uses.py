@@ -15,7 +15,7 @@ from kfree.cli.fits import Order, load_rows, topic_labels
 from kfree.cli.found import labels_of, noun_of, with_ids
 from kfree.cli.outputs import Columns, check_free, new_file, new_folder, print_table, print_text, write_table
 from kfree.cli.recipes import Kept, Recipe, read_kept
-from kfree.cli.tables import Pick, Sentences, read_rows
+from kfree.cli.tables import Sentences, read_rows
 from kfree.cli.talk import Problem, Talk, listed
 from kfree.cli.texts import Documents, Words, read_documents
 
@@ -64,31 +64,31 @@ def _draw(file: Path, seen: Any) -> None:
     figure.savefig(file, dpi=150)
 
 
-def predict(model: str, file: str, asked: Asked, pick: Pick, out: str | None, force: bool, talk: Talk) -> int:
+def predict(model: str, order: Order) -> int:
     """Labels of new rows."""
     kept = read_kept(model)
-    target = None if out in (None, "-") else Path(str(out))
+    target = None if order.out in (None, "-") else Path(str(order.out))
     if target is not None:
-        _check_target(target, (".csv", ".parquet"), force)
-    new = _new(kept, file, asked, pick, talk)
+        _check_target(target, (".csv", ".parquet"), order.force)
+    new = _new(kept, order)
     if target is None:
         print_table(new.columns)
     else:
         with new_file(target) as part:
             write_table(part, new.columns)
-        talk.note(f"Written to {target}: a {noun_of(kept.model)} for each of {len(new.columns.values[0])} rows.")
+        order.talk.note(f"Written to {target}: a {noun_of(kept.model)} for each of {len(new.columns.values[0])} rows.")
     return 0
 
 
-def report(model: str, file: str, asked: Asked, pick: Pick, out: str, force: bool, talk: Talk) -> int:
+def report(model: str, order: Order) -> int:
     """A page about a model."""
     import kfree
 
-    kept, target = read_kept(model), Path(out)
-    _check_target(target, (".html", ".htm"), force)
-    new = _new(kept, file, asked, pick, talk)
+    kept, target, talk, images = read_kept(model), Path(str(order.out)), order.talk, order.images
+    _check_target(target, (".html", ".htm"), order.force)
+    new = _new(kept, order)
     with talk.progress("writing the report"):
-        kfree.report(kept.model, new.X, target, texts=new.texts)
+        kfree.report(kept.model, new.X, target, texts=new.texts if images is None else None, images=images)
     talk.note(f"Written to {target}. Next: open it, and send it to somebody.")
     return 0
 
@@ -102,11 +102,11 @@ def _check_target(target: Path, ends: tuple[str, ...], force: bool) -> None:
         raise Problem(f"There is no folder {target.absolute().parent} to write {target.name} into. Make it first.")
 
 
-def _new(kept: Kept, file: str, asked: Asked, pick: Pick, talk: Talk) -> New:
+def _new(kept: Kept, order: Order) -> New:
     """New rows, read as those of the fit were."""
-    model, recipe = kept.model, kept.recipe
+    model, recipe, file, asked, pick = kept.model, kept.recipe, order.file, order.asked, order.pick
     if noun_of(model) == "topic":
-        return _new_documents(kept, file, asked, pick, talk)
+        return _new_documents(kept, order)
     if recipe is not None:
         pick = pick._replace(id=pick.id or _there(recipe.id, file, asked), group=pick.group or recipe.group)
     named = recipe.columns if recipe is not None else getattr(model, "feature_names_in_", ())
@@ -128,13 +128,13 @@ def _there(name: str | None, file: str, asked: Asked) -> str | None:
     return name if name in names_of(read(find(file, asked.format, "csv"), asked)) else None
 
 
-def _new_documents(kept: Kept, file: str, asked: Asked, pick: Pick, talk: Talk) -> New:
+def _new_documents(kept: Kept, order: Order) -> New:
     recipe = kept.recipe or Recipe("topics", [])
     words = recipe.columns or None
     field = recipe.text or "text"
-    pick = pick._replace(id=pick.id or recipe.id)
-    _, documents = read_documents(file, asked, pick, field, Words(), talk, words)
-    _check_words(kept.model, documents, file)
+    pick = order.pick._replace(id=order.pick.id or recipe.id)
+    _, documents = read_documents(order.file, order.asked, pick, field, Words(), order.talk, words)
+    _check_words(kept.model, documents, order.file)
     filled = documents.filled
     texts = None if documents.texts is None else [documents.texts[i] for i in filled]
     return New(documents.counts[filled], topic_labels(kept.model, documents), texts)
@@ -171,9 +171,9 @@ def info(name: str, asked: Asked, as_json: bool, talk: Talk) -> int:
         print_text(json.dumps(told, ensure_ascii=False) + "\n")
         return 0
     print_text(_page(file, data, columns))
-    text = [column["name"] for column in columns if column["type"] == "text"]
-    drop = f" --drop {shlex.quote(','.join(text))}" if text else ""
-    talk.note(f"Next: kfree cluster {shlex.quote(name)}{drop}")
+    unlike = [column["name"] for column in columns if column.get("values") == data.shape[0]]
+    named = f" --id {shlex.quote(unlike[0])}" if unlike else ""
+    talk.note(f"Next: kfree cluster {shlex.quote(name)}{named}")
     return 0
 
 
