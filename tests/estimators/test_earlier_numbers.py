@@ -147,6 +147,12 @@ def test_what_cannot_be_matched_is_told(match_to, message):
         assert not hasattr(model, "labels_")
 
 
+def test_earlier_centres_must_lie_where_rows_may():
+    X = rows([0, 1]) + 20
+    with pytest.raises(ValueError, match=r"needs entries >= 0, but match_to\[0, 1\] = -1"):
+        DPMeans(n_clusters=2, divergence="kl", match_to=[[1.0, -1.0]]).fit(X)
+
+
 @pytest.mark.skipif(not data.has("wholesale"), reason="wholesale.npz is not there (see KFREE_DATA)")
 def test_segments_of_customers_keep_their_numbers_next_month():
     X = np.load(data.FOLDER / "wholesale.npz")["X"].astype(float)

@@ -8,6 +8,7 @@ from sklearn.datasets import load_iris
 
 from kfree import DPMeans, GibbsDPMixture, HDPMeans, KernelDPMixture, VariationalDPMixture
 from kfree.families import FAMILIES, make_family
+from kfree.models.profile_names import _numbered
 
 RNG = np.random.default_rng(0)
 BLOBS = np.concatenate([RNG.normal(centre, 1.0, size=(60, 3)) for centre in ((0, 0, 0), (9, 0, 0), (0, 9, 20))])
@@ -211,6 +212,13 @@ def test_names_are_unique_short_and_on_one_line():
     names = DPMeans(n_clusters=40).fit(frame).profile(frame)["name"]
     assert names.is_unique
     assert all(len(name) <= 48 and "\n" not in name for name in names)
+
+
+def test_names_that_repeat_are_numbered_within_their_length():
+    names = _numbered(["a" * 48] * 120 + ["a" * 44 + " (2)", "b"])
+    assert len(set(names)) == 122
+    assert max(map(len, names)) == 48
+    assert names[1] == "a" * 44 + " (2)"
 
 
 def test_thousands_of_sparse_columns_are_described():

@@ -210,6 +210,26 @@ def _bad_infinity(name: str, found: np.ndarray) -> bool:
     return name not in ("transform", "decision_function") and bool(np.isinf(found).any())
 
 
+def words(case: Case, model: Any) -> list[Fault]:
+    """Models explain themselves; names of clusters differ, contributions are shares, strengths lie between 0 and 1."""
+    wrong = []
+    if not model.explain() or "nan" in model.explain():
+        wrong.append(Fault("explain says nothing", model.explain()[:200]))
+    strength = getattr(model, "probabilities_", np.zeros(1))
+    if not ((strength >= 0) & (strength <= 1)).all():
+        wrong.append(Fault("strengths are not between 0 and 1", repr(strength)[:200]))
+    if not hasattr(model, "profile"):
+        return wrong
+    model.profile(case.X, case.weight)
+    profile = model._profile(case.X, case.weight)  # frames are answered by frames
+    size = np.abs(profile.contribution).sum(axis=1)
+    if len(set(profile.names)) != len(profile.names) or max(map(len, profile.names)) > 48:
+        wrong.append(Fault("clusters share names, or these are long", repr(profile.names)[:300]))
+    if not (np.isclose(size, 1.0) | (size == 0)).all() or not np.isfinite(profile.overall).all():
+        wrong.append(Fault("contributions are no shares", repr(size)[:200]))
+    return wrong
+
+
 def kept(case: Case, model: Any) -> list[Fault]:
     """Pickled and cloned, a model is the same."""
     again = pickle.loads(pickle.dumps(model))
@@ -225,5 +245,5 @@ def kept(case: Case, model: Any) -> list[Fault]:
 
 
 #: Laws of estimators, and of functions.
-OF_ESTIMATORS = (finite, never_rises, labels, topics, twin, how_many, asked, kept)
+OF_ESTIMATORS = (finite, never_rises, labels, topics, twin, how_many, words, asked, kept)
 OF_FUNCTIONS = (finite_value,)

@@ -62,7 +62,7 @@ def test_lines_of_equal_height_end_at_the_border_only(seed):
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=12), st.integers(1, 500))
 def test_samples_have_some_of_every_label_and_weigh_as_much(sizes, most):
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
-    sample = draw(labels, most)
+    sample = draw(labels, most, 3)
     assert (np.diff(sample.rows) > 0).all()
     kept = np.bincount(labels[sample.rows], minlength=len(sizes))
     assert (kept >= np.minimum(sizes, 3)).all()
@@ -72,7 +72,7 @@ def test_samples_have_some_of_every_label_and_weigh_as_much(sizes, most):
 
 
 def test_rows_of_no_cluster_are_not_drawn():
-    assert_array_equal(draw(np.array([0, -1, 0, 1, -1]), 10).rows, [0, 2, 3])
+    assert_array_equal(draw(np.array([0, -1, 0, 1, -1]), 10, 1).rows, [0, 2, 3])
 
 
 @given(st.integers(1, 300), st.integers(1, 400))

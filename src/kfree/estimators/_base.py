@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._card import Parts
 from kfree.estimators._endings import warn_unfinished
+from kfree.estimators._profiled import Profiled
 from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
-from kfree.estimators._words import Profiled
 from kfree.families import FAMILIES, Array, make_family
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget

@@ -9,9 +9,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._card import Parts
+from kfree.estimators._profiled import Profiled
 from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table
-from kfree.estimators._words import Profiled
 from kfree.families.components import Components
 from kfree.models.checks import check_number, check_weight
 from kfree.models.matching import Matched, match_components

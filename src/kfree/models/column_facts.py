@@ -43,6 +43,7 @@ def look_at_columns(X: Any, weight: Array, family: Family, weighting: str) -> Co
         mass += float(w.sum())
         least = min(least, float(values.min(initial=0.0 if sp.issparse(rows) else np.inf)))
         flag &= _flags(rows)
+    mass = mass or 1.0  # documents may all be empty
     mean = total / mass
     spread = _spread(X, scale, weight, mean, mass)
     size_of = np.abs(mean)[spread > 0]

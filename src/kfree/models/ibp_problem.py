@@ -138,7 +138,7 @@ def spread_of(name: str, given: Any, unit: float, scale: float) -> Spread:
         shape, root = 0.0, float(given) / unit
     else:
         shape, own = _pair(name, given, "(shape, scale) of an inverse gamma prior of its square")
-        given, root = own, np.sqrt(own) / unit
+        given, root = own, float(np.sqrt(own)) / unit
     if not 1e-50 < root < 1e50:
         raise ValueError(f"{name} has {given:g}, which is out of all proportion to X. Give it in the units of X.")
     return Spread(None, shape, root**2) if shape else Spread(root**2)

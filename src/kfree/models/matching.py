@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from kfree.families import Array
-from kfree.models.checks import as_numbers, check_entries
+from kfree.models.checks import as_numbers, check_domain, check_entries, row_scale
 from kfree.models.mixture_model import MixtureModel
 from kfree.models.sights import Yardstick
 from kfree.rows.threads import cut
@@ -54,7 +54,10 @@ def match_clusters(yardstick: Yardstick, match_to: Any, size: float) -> Matched:
     is the nearest to the other; where several may be, they are paired so that divergences sum to the least.
     """
     new = yardstick.model.centres - yardstick.model.shift
-    earlier = yardstick.inside(earlier_centres(match_to, new.shape[1]))
+    earlier = earlier_centres(match_to, new.shape[1])
+    check_domain(earlier, yardstick.family, name="match_to")
+    scale, _ = row_scale(earlier, yardstick.family, "match_to")
+    earlier = yardstick.inside(earlier * scale[:, None] if scale.size else earlier)
     with np.errstate(over="ignore", invalid="ignore"):
         apart = np.stack([yardstick.family.divergence(centre[None], new) for centre in earlier])
     apart = np.where(np.isnan(apart), np.inf, apart)

@@ -52,10 +52,21 @@ def name_clusters(traits: Traits) -> tuple[str, ...]:
             j = int(np.argmax(np.abs(apart)))
             if abs(apart[j]) > 0:
                 names[k] = _with(names[k], f"{'more' if apart[j] > 0 else 'less'} {short[j]}")
-    for group in _alike(names):
-        for number, k in enumerate(group[1:], start=2):
-            names[k] = f"{names[k][: _LONGEST + _ROOM - 5].rstrip(' ,')} ({number})"
-    return tuple(names)
+    return _numbered(names)
+
+
+def _numbered(names: list[str]) -> tuple[str, ...]:
+    """Names of which those that repeat have a number."""
+    told: dict[str, None] = {}
+    last: dict[str, int] = {}
+    for name in names:
+        unique = name
+        while unique in told:
+            last[name] = last.get(name, 1) + 1
+            number = f" ({last[name]})"
+            unique = name[: _LONGEST + _ROOM - len(number)].rstrip(" ,") + number
+        told[unique] = None
+    return tuple(told)
 
 
 def _alike(names: list[str]) -> list[list[int]]:

@@ -8,11 +8,12 @@ from kfree.families import Array, Family, Geometry, SquaredEuclidean, Summary, m
 from kfree.families.components import take
 from kfree.families.gaussian import Mahalanobis
 from kfree.inference.clusters.exact import margins, own_cost, rivals
-from kfree.models.checks import row_scale
 from kfree.models.clusters import Model
 from kfree.models.mixture_model import Asked, MixtureModel
 from kfree.rows.standardise import Units
 
+# Weight of components that have next to none.
+_LIGHTEST = 1e-300
 #: Divergences that go with components that have no covariance.
 DIVERGENCES = {"multinomial": "kl", "poisson": "poisson", "bernoulli": "bernoulli", "gamma": "itakura_saito"}
 
@@ -36,7 +37,8 @@ class Yardstick(NamedTuple):
         """Gaussians are measured by the mean covariance of the components, others by the divergence of their family."""
         params = take(mixture.params, slice(mixture.size))
         means, covariances = mixture.family.means(params), mixture.family.covariances(params)
-        weights = mixture.weights[: mixture.size] / mixture.weights[: mixture.size].sum()
+        weights = np.maximum(mixture.weights[: mixture.size], _LIGHTEST)  # all may be in the tail
+        weights = weights / weights.sum()
         if covariances is None:
             return cls(_plain_model(make_family(DIVERGENCES[mixture.family.name]), means, weights))
         pooled = np.einsum("k,k...->...", weights, covariances)
@@ -60,8 +62,7 @@ class Yardstick(NamedTuple):
         """Centres (K, p) in the users' units as the divergence takes them."""
         if self.units is not None:
             return (points - self.units.shift) / self.units.scale
-        scale, _ = row_scale(points, self.family, "match_to")
-        return (points * scale[:, None] if scale.size else points) - self.model.shift
+        return points - self.model.shift
 
     def contribution(self, centre: Array, overall: Array, differs: Array) -> Array:
         """Shares (K, p) of columns in the divergences of centres from a point, signed; those that ``differs`` is False

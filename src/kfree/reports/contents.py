@@ -112,7 +112,7 @@ def _clusters(asked: Asked) -> Page:
     labels, profile = np.asarray(model.predict(asked.given)), model._profile(asked.given)
     K = len(profile.names)
     names = tuple("" if asked.of_pixels else clean(name, NAME) for name in profile.names)
-    sample = draw(labels, _ROWS)
+    sample = draw(labels, _ROWS, least=3)
     evidence: list[Picture] = []
     note = ""
     if isinstance(model, DPMeans):
@@ -150,7 +150,7 @@ def _one_stop(labels: Array, weight: Array, names: tuple[str, ...], thing: str) 
 def _explore(asked: Asked, stops: Stops, sample: Sample, thing: str, note: str) -> Explorer:
     """The map of some rows of a sample; ``note`` says more of the stops."""
     chosen = stops.stops[stops.chosen]
-    points = draw(chosen.labels, _POINTS).rows
+    points = draw(chosen.labels, _POINTS, least=1).rows
     X = asked.X[sample.rows[points]]
     plane = _plane(asked, X)
     density = log_density_of(asked, X, plane.xy) if isinstance(asked.model, MixtureEstimator) else None

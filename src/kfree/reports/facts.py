@@ -22,6 +22,7 @@ _PUBLISHED = {
     "concentration_": "concentration (concentration_)",
     "objective_": "objective, with the price (objective_)",
     "inertia_": "the same without it (inertia_)",
+    "free_energy_": "free energy (free_energy_)",
     "explained_": "share explained (explained_)",
     "n_iter_": "passes (n_iter_)",
     "converged_": "converged (converged_)",
@@ -48,12 +49,22 @@ def facts_of(asked: Asked) -> Facts:
     return Facts(
         clean(repr(model), 1500),
         _data(asked),
-        tuple((word, _value(getattr(model, name))) for name, word in _PUBLISHED.items() if _has(model, name)),
+        _fit(model),
         parameters,
         _columns(asked),
         tuple(versions().items()),
         f"{today.day} {today:%B %Y}",
     )
+
+
+def _fit(model: Any) -> tuple[tuple[str, str], ...]:
+    """What a fit has published, and how long its restarts took, if that is known."""
+    found = [(word, _value(getattr(model, name))) for name, word in _PUBLISHED.items() if _has(model, name)]
+    restarts = getattr(model, "restarts_", None)
+    if restarts:
+        seconds = sum(some.seconds for some in restarts)
+        found.append(("restarts (restarts_)", f"{number(len(restarts))}, {number(seconds)} seconds in all"))
+    return tuple(found)
 
 
 def _data(asked: Asked) -> tuple[tuple[str, str], ...]:

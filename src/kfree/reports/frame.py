@@ -16,7 +16,7 @@ class Frame(NamedTuple):
     y: tuple[float, float]
     width: float = 640.0
     height: float = 300.0
-    left: float = 54.0
+    left: float = 68.0
     top: float = 34.0
     right: float = 12.0
     bottom: float = 46.0

@@ -6,9 +6,6 @@ import numpy as np
 
 from kfree.families import Array
 
-#: Rows of each cluster that are drawn at least.
-_LEAST = 3
-
 
 class Sample(NamedTuple):
     """Rows that stand for all."""
@@ -22,8 +19,8 @@ class Sample(NamedTuple):
         return bool(self.weight.max(initial=1.0) == 1.0)
 
 
-def draw(labels: Array, most: int) -> Sample:
-    """About ``most`` rows at random (always the same), as many of each label as its share, but some of each.
+def draw(labels: Array, most: int, least: int) -> Sample:
+    """About ``most`` rows at random (always the same), as many of each label as its share, but at least some of each.
 
     Rows with the label -1 are left out: they are in no cluster.
     """
@@ -32,7 +29,7 @@ def draw(labels: Array, most: int) -> Sample:
     n = inside.size
     if n <= most:
         return Sample(inside, np.ones(n))
-    wanted = np.minimum(np.maximum(np.round(most * (size / n)), _LEAST), size).astype(np.intp)
+    wanted = np.minimum(np.maximum(np.round(most * (size / n)), least), size).astype(np.intp)
     order = np.argsort(code + np.random.default_rng(0).random(n), kind="stable")  # shuffled inside of each label
     rank = np.arange(n) - np.repeat(np.cumsum(size) - size, size)
     kept = np.sort(order[rank < np.repeat(wanted, size)])
