@@ -231,8 +231,8 @@ def _write(order: Order, folder: Path, model: Any, loaded: Loaded, found: Part, 
     if order.page:
         from kfree import report
 
-        images = order.images  # pictures need no words beside them
-        report(model, loaded.X, folder / REPORT, texts=loaded.texts if images is None else None, images=images)
+        texts = loaded.texts if order.images is None else None  # pictures need no words beside them
+        report(model, loaded.X, folder / REPORT, texts, order.images, loaded.preparer)
 
 
 def _say(order: Order, model: Any, found: Part, files: list[str], interrupted: bool) -> None:

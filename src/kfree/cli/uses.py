@@ -84,11 +84,12 @@ def report(model: str, order: Order) -> int:
     """A page about a model."""
     import kfree
 
-    kept, target, talk, images = read_kept(model), Path(str(order.out)), order.talk, order.images
+    kept, target, talk = read_kept(model), Path(str(order.out)), order.talk
     _check_target(target, (".html", ".htm"), order.force)
     new = _new(kept, order)
     with talk.progress("writing the report"):
-        kfree.report(kept.model, new.X, target, texts=new.texts if images is None else None, images=images)
+        texts = new.texts if order.images is None else None  # pictures need no words beside them
+        kfree.report(kept.model, new.X, target, texts, order.images, kept.preparer)
     talk.note(f"Written to {target}. Next: open it, and send it to somebody.")
     return 0
 
