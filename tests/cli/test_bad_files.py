@@ -88,6 +88,26 @@ def test_a_file_that_is_not_what_its_name_says_is_told(call, tmp_path, name):
     assert f"{name} cannot be read as" in call.fails("cluster", name)
 
 
+def test_records_in_a_column_are_told(call, tmp_path):
+    (tmp_path / "nested.jsonl").write_text('{"a": {"b": 1}, "c": 2}\n{"a": {"b": 2}, "c": 3}\n')
+    last = call.fails("cluster", "nested.jsonl")
+    assert "nested.jsonl has lists or records in column 'a'. Make columns of them, or leave them out: --drop a" in last
+
+
+def test_kinds_and_shapes_that_cannot_be_meant_are_told(call, tmp_path):
+    csv.write_csv(table(), tmp_path / "some.csv")
+    assert "such as region=category" in call.fails("cluster", "some.csv", "--kind", "region", code=2)
+    assert "such as 28x28" in call.fails("cluster", "some.csv", "--images", "8", code=2)
+    assert "no such" in call.fails("cluster", "some.csv", "--kind", "no such=category")
+    assert "numbr" in call.fails("cluster", "some.csv", "--kind", "spent=numbr")
+
+
+def test_without_a_command_there_is_help(call):
+    done = call()
+    assert done.code == 0
+    assert done.out.startswith("Usage: kfree ")
+
+
 def test_an_array_that_cannot_be_meant_is_told(call):
     np.savez("several.npz", first=np.zeros((3, 2)), second=np.zeros((3, 2)))
     assert "Pass --array, one of first, second." in call.fails("cluster", "several.npz")

@@ -88,6 +88,23 @@ def test_prepared_tables_are_told_and_centres_have_the_units_of_the_file(call, t
     assert done.out == (tmp_path / "some-clusters" / "labels.csv").read_text()
 
 
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("cluster", ()), ("cluster", ("--group", "shop")), ("cluster", ("-k", "5")), ("mixture", ())],
+)
+def test_sizes_are_numbers_of_labels(call, tmp_path, command, options):
+    rng = np.random.default_rng(0)
+    frame = table(third=rng.normal(size=60), shop=["a", "b", "c"] * 20)
+    csv.write_csv(frame, tmp_path / "some.csv")
+    done = call.fit(command, "some.csv", "--id", "customer", *options, "--out", "found")
+    assert done.code == 0, done.err
+    noun, parts = ("cluster", "clusters") if command == "cluster" else ("component", "components")
+    counts = np.bincount([int(k) for k in labels("found/labels.csv", noun)])
+    assert labels(f"found/{parts}.csv", "size") == [str(n) for n in counts]
+    names = labels(f"found/{parts}.csv", "name")
+    assert len(set(names)) == len(names)
+
+
 def test_a_number_that_is_next_is_found(call, some):
     options = ("--as-is", "--id", "customer", "--json")
     numbers = [

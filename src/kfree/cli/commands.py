@@ -134,14 +134,21 @@ class Commands(click.Group):
         return list(self.commands)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100})
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+)
 @click.version_option(__version__, message="kfree %(version)s")
-def commands() -> None:
+@click.pass_context
+def commands(ctx: click.Context) -> None:
     """Clusters, topics, mixtures and latent features of a file, without being told how many.
 
     Try "kfree demo", "kfree info FILE", "kfree cluster FILE". FILE may be CSV, TSV, Parquet, JSON lines, Arrow, NPY,
     NPZ, Matrix Market, or - for stdin; text for topics. Results go to a folder, what is said goes to stderr.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 @click.command(cls=ModelCommand, models=("DPMeans", "HDPMeans"))
@@ -162,7 +169,7 @@ def cluster(ctx: click.Context, **options: Any) -> int:
     return _fit(ctx)
 
 
-@click.command(cls=ModelCommand, models=("HDPTopics",))
+@click.command(cls=ModelCommand, models=("HDPTopics",), short_help="Topics of the documents in FILE.")
 @click.argument("file")
 @click.option("--text", default="text", show_default=True, metavar="COLUMN", help="Where the texts of a table are.")
 @click.option("--id", metavar="COLUMN", help="Names of the documents; else they are counted from 0.")
@@ -188,7 +195,7 @@ def topics(ctx: click.Context, **options: Any) -> int:
     return _fit(ctx)
 
 
-@click.command(cls=ModelCommand, models=("BPMeans", "KFeatures"))
+@click.command(cls=ModelCommand, models=("BPMeans", "KFeatures"), short_help="Latent features of the rows of FILE.")
 @click.argument("file")
 @_COLUMNS
 @_WEIGHT
@@ -258,7 +265,12 @@ def _pick(options: dict[str, Any]) -> Any:
     return Pick(**{name: options[name] for name in Pick._fields if name in options})
 
 
-@click.command(cls=ModelCommand, models=("DPMeans",), only=("divergence", "weighting", "smoothing"))
+@click.command(
+    cls=ModelCommand,
+    models=("DPMeans",),
+    only=("divergence", "weighting", "smoothing"),
+    short_help="How clear 1, 2, 3, ... clusters of FILE are.",
+)
 @click.argument("file")
 @click.option("--max-clusters", type=click.IntRange(1), default=20, show_default=True, help="How far to go.")
 @click.option("--out", "-o", metavar="DIR", help="Folder for the table and a picture; else the table goes to stdout.")
@@ -281,7 +293,7 @@ def path(ctx: click.Context, **options: Any) -> int:
 _MODEL_AND_FILE = _together(click.argument("model"), click.argument("file"), _COLUMNS)
 
 
-@click.command()
+@click.command(short_help="Labels of the rows of FILE by MODEL.")
 @_MODEL_AND_FILE
 @click.option("--group", metavar="COLUMN", help="Groups of rows, if the model knows groups.")
 @click.option("--out", "-o", metavar="FILE", help="A .csv or .parquet file; else stdout.")
@@ -311,7 +323,7 @@ def report(ctx: click.Context, **options: Any) -> int:
     return uses.report(options["model"], _order(ctx))
 
 
-@click.command()
+@click.command(short_help="What is in FILE, or what MODEL is.")
 @click.argument("file")
 @click.option("--json", is_flag=True, help="As JSON.")
 @_READING
@@ -323,7 +335,7 @@ def info(**options: Any) -> int:
     return uses.info(options["file"], _asked(options), options["json"], Talk(options["quiet"]))
 
 
-@click.command()
+@click.command(short_help="Three small tables, and what is found in them.")
 @click.option("--out", "-o", metavar="DIR", default="demo", show_default=True, help="Folder to write.")
 @click.option("--report/--no-report", default=True, help="Whether to write pages.")
 @_FORCE

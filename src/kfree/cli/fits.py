@@ -77,7 +77,7 @@ class Loaded(NamedTuple):
     columns: Any  # names of the columns, or words
     labels: Callable[[Any], Columns]  # labels of all rows, from a model
     recipe: Recipe
-    fit: dict[str, Any]  # what else fit is given
+    beside: dict[str, Any]  # groups and weights of the rows
     texts: Any = None  # what is shown of the rows of X; None for their entries
     preparer: Any = None  # None if columns are as they were
 
@@ -94,7 +94,7 @@ def fit(order: Order) -> int:
         loaded = _load(order)
         with order.talk.progress(f"fitting {type(model).__name__}"):
             model = _fitted(order, model, loaded)
-        found, labels = parts_of(model, loaded.X, loaded.columns, loaded.preparer), loaded.labels(model)
+        found, labels = _parts(model, loaded), loaded.labels(model)
         if part is None:
             print_table(labels)
             files = []
@@ -105,6 +105,10 @@ def fit(order: Order) -> int:
     if order.json:
         print_text(json.dumps(_summary(order, model, found, files, seen.came), ensure_ascii=False) + "\n")
     return 130 if seen.came else 0
+
+
+def _parts(model: Any, loaded: Loaded) -> Part:
+    return parts_of(model, loaded.X, loaded.beside, loaded.columns, loaded.preparer)
 
 
 @contextmanager
@@ -201,7 +205,7 @@ def topic_labels(model: Any, documents: Documents) -> Columns:
 
 def _fitted(order: Order, model: Any, loaded: Loaded) -> Any:
     """The model that was asked for."""
-    model.fit(loaded.X, **loaded.fit)
+    model.fit(loaded.X, **loaded.beside)
     if order.step:
         model = _next(order, model, loaded)
     if order.command == "topics":
@@ -212,13 +216,13 @@ def _fitted(order: Order, model: Any, loaded: Loaded) -> Any:
 def _next(order: Order, model: Any, loaded: Loaded) -> Any:
     """The model with more, or fewer, clusters or topics."""
     if order.command == "topics":  # twice the price gives about half as many
-        return model.set_params(lam_global=model.lam_global_ * 0.5**order.step).fit(loaded.X, **loaded.fit)
+        return model.set_params(lam_global=model.lam_global_ * 0.5**order.step).fit(loaded.X, **loaded.beside)
     K, choice = model.n_clusters_, getattr(model, "choice_", None)
     further = [] if choice is None else [k for k in choice.suggestions if (k - K) * order.step > 0]
     if not further:
         way = "more" if order.step > 0 else "fewer"
         raise Problem(f"{K} were found, and no number of {way} clusters suggests itself. Pass --clusters K to set it.")
-    return model.set_params(n_clusters=further[0]).fit(loaded.X, **loaded.fit)
+    return model.set_params(n_clusters=further[0]).fit(loaded.X, **loaded.beside)
 
 
 def _write(order: Order, folder: Path, model: Any, loaded: Loaded, found: Part, labels: Columns) -> None:

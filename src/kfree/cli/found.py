@@ -63,15 +63,16 @@ def with_ids(ids: Sequence[Any], name: str, labels: Columns) -> Columns:
     return Columns([name, *(f"{own}_" if own == name else own for own in labels.names)], [ids, *labels.values])
 
 
-def parts_of(model: Any, X: Any, columns: Sequence[str], preparer: Any = None) -> Part:
-    """What a model consists of; centres in the units that the columns had before they were prepared."""
+def parts_of(model: Any, X: Any, beside: dict[str, Any], columns: Sequence[str], preparer: Any = None) -> Part:
+    """What a model of rows X, with groups and weights beside them, consists of; centres in the units that the columns
+    had before they were prepared."""
     noun = noun_of(model)
     if noun == "topic":
         return _topics(model)
     if noun == "feature":
         told = Columns(list(columns), model.components_.T.tolist())
         return _part(noun, model.counts_, model.counts_ / len(model.Z_), _largest(told), told)
-    seen = model.profile(X)
+    seen = model.profile(X, **beside)
     told = Columns(list(columns), seen.centre.T.tolist()) if preparer is None else _in_units(preparer, seen.centre)
     return _part(noun, seen.size, seen.share, list(seen.names), told)
 
@@ -92,9 +93,9 @@ def _part(noun: str, size: Any, share: Any, words: list[str], centres: Columns) 
 
 def _largest(components: Columns) -> list[str]:
     """The columns in which each feature is largest."""
-    values = np.array(components.values).T
+    values, names = np.array(components.values).T, [f"column {n}" if n.isdigit() else n for n in components.names]
     order = [np.argsort(-np.abs(row), kind="stable")[:_COLUMNS] for row in values]
-    return [", ".join(f"{components.names[j]} {figure(row[j])}" for j in first) for row, first in zip(values, order)]
+    return [", ".join(f"{names[j]} {figure(row[j])}" for j in first) for row, first in zip(values, order)]
 
 
 def _topics(model: Any) -> Part:

@@ -69,6 +69,12 @@ def read_rows(file: File, asked: Asked, pick: Pick) -> Rows:
     columns = _chosen(file, names_of(data), pick)
     apart = {name: _column(data, name) for name in pick.apart}
     framed = isinstance(data, pa.Table)
+    nested = [name for name in columns if framed and pa.types.is_nested(data.schema.field(name).type)]
+    if nested:
+        raise Problem(
+            f"{file.name} has lists or records in {_quoted(nested)}. Make columns of them, or leave them out: "
+            f"--drop {','.join(nested)}"
+        )
     all_ = columns == tuple(names_of(data))
     return Rows(
         None if framed else data if all_ else data[:, [int(name) for name in columns]],
