@@ -14,6 +14,7 @@ NAMES = (
     "startup",
     "constants",
     "auto",
+    "preparer",
     "hdp",
     "hdp_quality",
     "topics_speed",

@@ -65,15 +65,20 @@ def choose(column: TableColumn, forced: bool) -> PreparedColumn:
     if column.kind == "category" or (distinct <= 2 and column.kind == "number" and not forced):
         return _category(column, distinct, forced)
     if column.kind == "date":
-        days = _number(column._replace(values=days_of(column.values)), bends=("none",))
-        return DateColumn(
-            days._replace(why=f"date; {_from_to(there)}, in days; {days.why}"), column.values.dtype.kind == "m"
-        )
+        return _date(column, there)
     reason = "" if forced else _counts_rows(column, there, distinct)
     if reason:
         return LeftOut(column.name, None, f"left out; {reason}")
     number = _number(column, bends=("none", "root", "log"))
     return number._replace(why=f"number; {number.why}")
+
+
+def _date(column: TableColumn, there: Array) -> DateColumn:
+    """Dates: as numbers are, without a bend."""
+    days = _number(column._replace(values=days_of(column.values)), bends=("none",))
+    days = days._replace(why=f"date; {_from_to(there)}, in days; {days.why}")
+    since = days_of(there)
+    return DateColumn(days, there.dtype.kind == "m", bool((since == np.rint(since)).all()))
 
 
 def _number(column: TableColumn, bends: tuple[str, ...]) -> NumberColumn:

@@ -62,6 +62,7 @@ class DateColumn(NamedTuple):
 
     days: NumberColumn
     duration: bool  # whether they are durations
+    whole: bool  # whether all are whole days, and those that come back are to be
 
     @property
     def kind(self) -> str:
@@ -89,7 +90,8 @@ class DateColumn(NamedTuple):
     def decode(self, block: Array) -> Array:
         """Dates or durations again."""
         kind = "timedelta64[us]" if self.duration else "datetime64[us]"
-        found = self.days.decode(block) * _DAY
+        days = self.days.decode(block)
+        found = (np.rint(days) if self.whole else days) * _DAY
         gone = np.isnan(found)
         return np.where(gone, np.array("NaT", kind), np.rint(np.where(gone, 0.0, found)).astype(np.int64).view(kind))
 
