@@ -106,8 +106,8 @@ class DPMeans(HardClusters):
         Cluster of each training row, 0 to K-1, heaviest cluster first unless ``match_to`` says otherwise; equals
         ``predict(X)``.
     probabilities_ : array (n,)
-        How strongly each training row belongs to its cluster: 1 at the centre, falling with the divergence to 0 where
-        another centre is as near or ``radius_`` is reached; 0 for outliers. A strength, not strictly a probability.
+        How strongly each training row belongs to its cluster: 1 at the centre, falling with the divergence to 0 at
+        ``radius_`` and beyond. A strength, not strictly a probability.
     matched_ : array (K,) or None
         With ``match_to``: the number of the same cluster there, -1 for clusters that are new.
     cluster_centers_ : array (K, p)
@@ -443,7 +443,6 @@ class DPMeans(HardClusters):
         self.probabilities_ = self._model.strengths(table, self.labels_, self.radius_)
         if self.outliers:
             self.labels_ = self._labels(X)
-            self.probabilities_[self.labels_ < 0] = 0.0
 
     def _price(self) -> float:
         """What a cluster adds to the objective."""

@@ -9,7 +9,7 @@ import numpy as np
 from kfree.families import Array, Family, Geometry
 from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.centres import Centres
-from kfree.inference.clusters.exact import cost_matrix, margins, rivals
+from kfree.inference.clusters.exact import cost_matrix, margins, own_costs
 from kfree.inference.clusters.fit import Fitted, fit
 from kfree.inference.clusters.stream import Known, absorb, part_at_gaps
 from kfree.inference.clusters.table import Table, make_memory, make_table
@@ -197,9 +197,8 @@ class Model(NamedTuple):
         return self._replace(centres=self.centres[order], total=self.total[order], mass=self.mass[order])
 
     def strengths(self, table: Table, labels: Array, radius: float) -> Array:
-        """How strongly rows belong to their clusters: 1 at the centre, 0 where another is as near, or at the radius."""
-        found = rivals(table, self.inside(table), labels)
-        return margins(found.own, np.minimum(found.second, radius))
+        """How strongly rows belong to their clusters: 1 at the centre, 0 at the radius and beyond."""
+        return margins(own_costs(table, self.inside(table), labels), np.array(radius))
 
     def radius(self) -> float:
         """How far from every centre a row is novel: beyond the fence of the rows of the fit and, where the next centre

@@ -84,13 +84,24 @@ class Rivals(NamedTuple):
     rival: Array  # (n,) which these are, -1 if there are none
 
 
-def rivals(table: Table, centres: Centres, labels: Array) -> Rivals:
-    """How near rows are to their own centres (labels are int32), and to the best of the others."""
-    K = centres.mean.shape[0]
-    own, second, rival = np.empty(table.n), np.full(table.n, np.inf), np.full(table.n, -1)
+def own_costs(table: Table, centres: Centres, labels: Array) -> Array:
+    """(n,) Divergences of rows from their own centres (labels are int32)."""
+    own = np.empty(table.n)
 
     def of_span(span: slice) -> None:
         own[span] = own_cost(table, span, centres, labels[span])
+
+    for _ in table.rows.each(of_span):
+        pass
+    return own
+
+
+def rivals(table: Table, centres: Centres, labels: Array) -> Rivals:
+    """How near rows are to their own centres (labels are int32), and to the best of the others."""
+    K = centres.mean.shape[0]
+    second, rival = np.full(table.n, np.inf), np.full(table.n, -1)
+
+    def of_span(span: slice) -> None:
         step = max(1, CLUSTERS.exact_entries // K)
         for start in range(span.start, span.stop if K > 1 else span.start, step):
             piece = slice(start, min(start + step, span.stop))
@@ -102,7 +113,7 @@ def rivals(table: Table, centres: Centres, labels: Array) -> Rivals:
 
     for _ in table.rows.each(of_span):
         pass
-    return Rivals(own, second, rival)
+    return Rivals(own_costs(table, centres, labels), second, rival)
 
 
 def margins(own: Array, second: Array) -> Array:
