@@ -103,6 +103,14 @@ def test_a_format_that_is_said_wins(call, tmp_path):
     assert call.fit("cluster", "some.data", "--format", "csv", "--drop", "customer", "-k", "3").code == 0
 
 
+def test_decimals_may_have_a_comma_between_semicolons(call, tmp_path):
+    lines = [f"{a:.3f};{b:.3f}".replace(".", ",") for a, b in three_groups()]
+    (tmp_path / "comma.csv").write_text("\n".join(["a;b", *lines]))
+    done = call.fit("cluster", "comma.csv", "--out", "-", "--as-is", "-k", "3")
+    assert done.code == 0, done.err
+    assert in_three([line.split(",")[1] for line in done.out.splitlines()[1:]])
+
+
 def test_a_table_without_names_of_columns_is_read(call, tmp_path):
     np.savetxt("plain.csv", three_groups(), delimiter=",")
     done = call.fit("cluster", "plain.csv", "--out", "-", "--as-is", "-k", "3")

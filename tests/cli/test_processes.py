@@ -125,7 +125,7 @@ def test_an_interrupt_before_there_is_anything_leaves_nothing(slow, tmp_path):
     running = process("cluster", slow, "--no-report", stdout=PIPE, stderr=PIPE, cwd=tmp_path)
     code, said = interrupted(running, b"columns of")
     assert code == 130, said
-    last = "kfree: Interrupted before there was anything to keep. Nothing was written."
+    last = "kfree: Interrupted before there was a result. Nothing of it was written."
     kept = "Interrupted: this is the best so far" in said
     assert kept or said.splitlines()[-1] == last
     assert os.listdir(tmp_path) == ["slow.npy"] or kept

@@ -25,7 +25,7 @@ def run(args: list[str]) -> int:
         command = error.ctx.command_path if error.ctx else "kfree"
         return _fail(2, f"{one_line(error.format_message())} (see {command} --help)")
     except (KeyboardInterrupt, click.Abort):
-        return _fail(_INTERRUPTED, "Interrupted before there was anything to keep. Nothing was written.")
+        return _fail(_INTERRUPTED, "Interrupted before there was a result. Nothing of it was written.")
     except (Problem, click.ClickException) as error:
         return _fail(1, str(error), "--debug" in args)
     except MemoryError as error:
@@ -63,12 +63,12 @@ def _names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     return tuple(name.strip() for text in value for name in text.split(",") if name.strip())
 
 
-def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+def _kinds(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """What columns are said to be."""
     pairs = [text.rpartition("=") for text in value]
     if not all(mark for _, mark, _ in pairs):
         raise click.BadParameter("pass COLUMN=KIND, such as region=category.", ctx, param)
-    return {name: kind.strip() for name, _, kind in pairs}
+    return tuple((name, kind.strip()) for name, _, kind in pairs)
 
 
 def _shape(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:

@@ -36,6 +36,9 @@ ENDINGS = {
 _PACKED = (".gz", ".bz2", ".zst")
 #: Bytes of a text file that are looked at to see how it is written.
 _HEAD = 65_536
+#: Decimals in a cell between semicolons, with a comma and with a point.
+_CELL_COMMA = re.compile(r'(?:^|;)"?-?\d+,\d+"?\s*(?:;|$)', re.MULTILINE)
+_CELL_POINT = re.compile(r'(?:^|;)"?-?\d+\.\d+"?\s*(?:;|$)', re.MULTILINE)
 
 
 class Asked(NamedTuple):
@@ -119,11 +122,12 @@ def _read_csv(file: File, asked: Asked) -> pa.Table:
     first = [cell.strip().strip('"') for cell in head.split("\n", 1)[0].split(mark)]
     names = None if not all(map(is_number, first)) else [str(j) for j in range(len(first))]
     reading = {"encoding": asked.encoding, "column_names": names}
+    point = "," if mark == ";" and _CELL_COMMA.search(head) and not _CELL_POINT.search(head) else "."
     parsing = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
     types: dict[str, Any] = dict.fromkeys(asked.as_text, pa.string())
 
     def attempt(threads: bool) -> pa.Table:
-        converting = csv.ConvertOptions(column_types=types, strings_can_be_null=False)
+        converting = csv.ConvertOptions(column_types=types, strings_can_be_null=False, decimal_point=point)
         options = csv.ReadOptions(use_threads=threads, **reading)
         return csv.read_csv(file.open(), read_options=options, parse_options=parsing, convert_options=converting)
 

@@ -38,7 +38,7 @@ class Order(NamedTuple):
     json: bool = False
     force: bool = False
     images: tuple[int, ...] | None = None  # height and width, if rows are pictures
-    kinds: dict[str, str] = {}  # what columns are, by name, where it is said  # noqa: RUF012
+    kinds: tuple[tuple[str, str], ...] = ()  # columns, and what they are said to be
     step: int = 0  # 1 for finer, -1 for coarser
     as_is: bool = False  # whether columns of a frame are left as they are
     earlier: Kept | None = None  # the model whose clusters these are matched to; columns are prepared as for it
@@ -162,7 +162,7 @@ def load_rows(order: Order) -> tuple[Rows, Any]:
         return rows.as_numbers(file), None
     if order.earlier is not None and order.earlier.preparer is not None:
         return rows.prepared(order.earlier.preparer), order.earlier.preparer
-    preparer = kfree.TablePreparer(kinds=order.kinds or None).fit(rows.frame)
+    preparer = kfree.TablePreparer(kinds=dict(order.kinds) or None).fit(rows.frame)
     lines = preparer.explain().splitlines()
     order.talk.note("\n  ".join(lines[:_SHOWN]) + (f"\n  ... and {len(lines) - _SHOWN} more" * (len(lines) > _SHOWN)))
     return rows.prepared(preparer), preparer
