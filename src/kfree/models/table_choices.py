@@ -28,8 +28,9 @@ USER_KINDS = ("number", "category", "date", "leave out")
 _ENDS, _REACH = 0.01, 6.0
 # A tail is long from this skewness on (an exponential distribution has 2), and shorter if a bend leaves so much of it.
 _SKEWED, _LEFT = 1.0, 0.7
-# Where 1 + x / unit turns from linear to logarithmic: this share of the values above 0 lie below the unit.
-_LOW = 0.05
+# Where 1 + x / unit turns from linear to logarithmic: this share of the values above 0 lie below the unit, which is not
+# smaller than that share of the largest value.
+_LOW, _SMALLEST_UNIT = 0.05, 1e-12
 # Missing values are told apart if there are more than this share of them.
 _MANY_MISSING = 0.05
 # A level is rare below this share of the rows, or if one row alone has it.
@@ -107,7 +108,7 @@ def _at(column: TableColumn, value: float) -> str:
 def _bend(x: Array, bends: tuple[str, ...]) -> tuple[str, float, str]:
     """The bend that leaves least skewness, its unit, and why."""
     above = x[x > 0]
-    unit = float(np.quantile(above, _LOW)) if above.size else 1.0
+    unit = max(float(np.quantile(above, _LOW)), _SMALLEST_UNIT * float(above.max())) if above.size else 1.0
     before = _skewness(x)
     if x.min() < 0 or before <= _SKEWED:
         return "none", 1.0, ""
@@ -122,14 +123,20 @@ def _bend(x: Array, bends: tuple[str, ...]) -> tuple[str, float, str]:
 
 def _skewness(x: Array) -> float:
     """Third moment of what lies between the ends."""
-    z = _without_ends(x)
+    z = _without_ends(x / _largest(x))
     spread = z.std()
     return float((((z - z.mean()) / spread) ** 3).mean()) if spread > 0 else 0.0
 
 
 def _spread(y: Array) -> float:
-    """Standard deviation of what lies between the ends; of all, if that is one value."""
-    return float(_without_ends(y).std()) or float(y.std()) or 1.0
+    """Standard deviation of what lies between the ends; of all, if that is one value; 1 if they are."""
+    unit = _largest(y)  # squares of tiny numbers are 0
+    z = y / unit
+    return unit * (float(_without_ends(z).std()) or float(z.std())) or 1.0
+
+
+def _largest(x: Array) -> float:
+    return float(np.abs(x).max()) or 1.0
 
 
 def _without_ends(x: Array) -> Array:

@@ -16,6 +16,8 @@ from kfree.models.group_names import is_missing
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
 # A number as text; one that begins with a needless 0 is a code.
 _NUMERAL = re.compile(r"[-+]?(0|[1-9]\d*)?(\.\d*)?([eE][-+]?\d+)?")
+# Largest number that is taken, as everywhere.
+_LARGEST = 1e150
 #: Libraries whose frames are known, and what makes a frame of a dictionary of columns.
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
 
@@ -186,6 +188,12 @@ def _finite(name: str, values: Array) -> Array:
         raise ValueError(
             f"Column {name!r} has {infinite.size} infinite values, the first in row {infinite[0]}. Replace them by "
             "numbers, or by NaN if they are missing."
+        )
+    large = np.flatnonzero(np.abs(values) > _LARGEST)
+    if large.size:
+        raise ValueError(
+            f"Column {name!r} has {large.size} values beyond {_LARGEST:g}, the first in row {large[0]}, whose squares "
+            "are no numbers. Divide the column by a larger unit."
         )
     return values
 
