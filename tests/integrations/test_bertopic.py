@@ -77,7 +77,6 @@ def test_a_stream_of_documents_finds_new_topics_and_keeps_the_numbers_of_old_one
         before = names
 
 
-@pytest.mark.skipif("outliers" not in DPMeans().get_params(), reason="DPMeans has no outliers yet")
 def test_documents_of_no_topic_are_outliers_that_bertopic_reduces():
     documents, embeddings, truth = corpus(400, 6, noise=12)
     model = topic_model(DPMeans(n_clusters=6, outliers=True), CountVectorizer())
