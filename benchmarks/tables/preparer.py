@@ -25,11 +25,11 @@ TEXT = (
 NOTES = [
     "Amounts, which the analyst takes logarithms of: all columns of wholesale and of breast cancer; income and spend "
     "of the customers; fare of the passengers. Customers and passengers are made up, with groups that are known.",
-    "What a category weighs was decided on 40 other made tables, with customers and passengers of other seeds in view. "
-    "When a tail is long was a first guess; it was kept after it was compared with seven others on wholesale, breast "
-    "cancer, segment and shuttle.",
-    "On segment, shuttle and the passengers several numbers of clusters are nearly equally clear, and one draw of rows, "
-    "or rounding, may give another: segment gave 11, 12 or 17 clusters after changes of 1e-15.",
+    "What a category weighs was decided on 40 other made tables, with drafts of these customers and passengers in "
+    "view. When a tail is long was a first guess; it was kept after it was compared with seven others on wholesale, "
+    "breast cancer, segment and shuttle.",
+    "On segment, shuttle and the passengers several numbers of clusters are nearly equally clear. Other rows, or "
+    "rounding, may give another: segment gave 11, 12 or 17 clusters after changes of a ten millionth and less.",
 ]
 #: Rows of long tables that are looked at.
 MOST = 5000
