@@ -39,17 +39,17 @@ LAYERS = {
 DOORS = ("estimators/lam.py", "models/features.py")
 #: Where a package of others may be imported: folders or files.
 PLACES = {
-    "sklearn": ("estimators/", "displays/"),
+    "sklearn": ("estimators/", "displays/", "cli/"),
     "joblib": ("inference/features/restarts.py", "inference/gibbs/chains.py"),
     "dask": "rows/dask.py",
     "distributed": "rows/dask.py",
-    "typer": "cli/",
+    "click": "cli/",
     "rich": "cli/",
     "anndata": "anndata.py",
     "jinja2": "reports/",
 }
 #: Modules beside the layers, which may import all of them.
-ABOVE = ("__init__.py", "anndata.py", "versions.py")
+ABOVE = ("__init__.py", "__main__.py", "anndata.py", "versions.py")
 
 
 def imports(module):
@@ -164,7 +164,7 @@ def test_importing_kfree_imports_nothing_the_user_did_not_ask_for():
         "before = set(sys.modules)\n"
         "import kfree\n"
         "for name in getattr(kfree, '__all__', ()): getattr(kfree, name)\n"
-        "names = {'kfree.kernels.native', 'matplotlib', 'anndata', 'dask', 'distributed', 'typer', 'rich', 'jinja2'}\n"
+        "names = {'kfree.kernels.native', 'matplotlib', 'anndata', 'dask', 'distributed', 'click', 'rich', 'jinja2'}\n"
         "print(sorted(names & (set(sys.modules) - before)))"
     )
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}

@@ -30,6 +30,9 @@ ALLOWED = {
     "_get_fitted_attr_html": "scikit-learn calls it",
     "_repr_html_inner": "scikit-learn calls it",
     "_repr_mimebundle_": "notebooks call it",
+    "Commands.list_commands": "click calls it",
+    "ModelCommand.format_options": "click calls it",
+    "Value.convert": "click calls it",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

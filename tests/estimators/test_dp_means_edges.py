@@ -334,3 +334,11 @@ def test_an_interrupted_batch_keeps_what_was_opened(monkeypatch):
         model.partial_fit(X)
     assert model.n_clusters_ == whole.n_clusters_ > 3
     assert_array_equal(model.labels_, model.predict(X))
+
+
+@pytest.mark.parametrize("asked", [{"n_clusters": 3}, {"lam": 10.0}])
+def test_many_rows_may_have_few_contents(asked):
+    X = np.array([[0.0], [1.0], [5.0]])[np.arange(100_002) % 3]  # more rows than a search looks at
+    model = DPMeans(**asked).fit(X)
+    assert_allclose(sorted(model.cluster_centers_.ravel()), [0.0, 1.0, 5.0])
+    assert_array_equal(model.cluster_weights_, [33_334] * 3)

@@ -11,6 +11,7 @@ from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._sklearn import check_table
 from kfree.estimators.gibbs_ibp import GibbsIBP
 from kfree.estimators.hdp_topics import HDPTopics
+from kfree.estimators.table_preparer import TablePreparer
 from kfree.families import Array
 from kfree.reports.pictures import Pictures, check_pictures
 from kfree.reports.wording import clean
@@ -28,6 +29,7 @@ class Asked(NamedTuple):
     names: tuple[Any, ...] | None  # n names of rows; their numbers if None
     texts: Any  # n texts, or None
     pictures: Pictures | None
+    preparer: Any = None  # what made X of the users' table; None if X is that
 
     @property
     def n(self) -> int:
@@ -49,7 +51,7 @@ class Asked(NamedTuple):
         return f"row {row}" if self.names is None else clean(self.names[row], 40)
 
 
-def check_asked(model: Any, X: Any, texts: Any, images: Any) -> Asked:
+def check_asked(model: Any, X: Any, texts: Any, images: Any, preparer: Any = None) -> Asked:
     """The arguments of a report, or an error that says what is wrong with them."""
     if not isinstance(model, KINDS):
         raise TypeError(f"A report is about a fitted estimator of kfree, got {type(model).__name__}.")
@@ -61,9 +63,20 @@ def check_asked(model: Any, X: Any, texts: Any, images: Any) -> Asked:
         raise ValueError("X has no rows. Pass those of the fit.")
     names = getattr(model, "feature_names_in_", None)
     columns = tuple(f"column {j}" for j in range(p)) if names is None else tuple(map(str, names))
-    return Asked(
-        model, table, X, columns, _names(X), _check_texts(texts, n), check_pictures(images, table, _shown(model))
-    )
+    _check_preparer(preparer, p)
+    pictures = check_pictures(images, table, _shown(model))
+    return Asked(model, table, X, columns, _names(X), _check_texts(texts, n), pictures, preparer)
+
+
+def _check_preparer(preparer: Any, p: int) -> None:
+    """A fitted preparer that gives as many columns as X has."""
+    if preparer is None:
+        return
+    if not isinstance(preparer, TablePreparer):
+        raise TypeError(f"preparer must be a fitted TablePreparer, got {type(preparer).__name__}.")
+    width = len(preparer.get_feature_names_out())
+    if width != p:
+        raise ValueError(f"preparer gives {width} columns, but X has {p}. Pass the one that X was made by.")
 
 
 def _shown(model: Any) -> int:

@@ -16,7 +16,7 @@ from kfree.reports.svg import SHADES, Markup
 _LIFT = 0.25
 
 
-def report(model: Any, X: Any, path: Any, texts: Any = None, images: Any = None) -> Path:
+def report(model: Any, X: Any, path: Any, texts: Any = None, images: Any = None, preparer: Any = None) -> Path:
     """Write what a model found to one HTML file, which can be sent to somebody.
 
     The page says in words what was asked and found, and shows a map of rows, the sizes, a card for each cluster, topic
@@ -35,6 +35,8 @@ def report(model: Any, X: Any, path: Any, texts: Any = None, images: Any = None)
         What to show of a row in place of its entries: the text it was made from, a title, a name.
     images : tuple (h, w) or (h, w, 3), or array (n, h, w) or (n, h, w, 3), default=None
         The shape of the picture that a row is, or a picture of each row.
+    preparer : TablePreparer, default=None
+        What has made X of your table: centres are then told in the units of the table.
 
     Returns
     -------
@@ -54,7 +56,7 @@ def report(model: Any, X: Any, path: Any, texts: Any = None, images: Any = None)
     """
     environment = _environment()  # before any work: what is missing is said at once
     target = _check_path(path)
-    page = page_of(check_asked(model, X, texts, images))
+    page = page_of(check_asked(model, X, texts, images, preparer))
     shades = [(colour, _lifted(colour)) for colour in colours(SHADES)]
     html = environment.get_template("page.html").render(
         page=page, shades=shades, numbered=NUMBERED, data=_data(page.explorer)

@@ -1,5 +1,6 @@
 """One fit of DP-means from start to published result: start, algorithm, search, closing assignment."""
 
+from collections import deque
 from itertools import count
 from typing import NamedTuple
 
@@ -119,8 +120,10 @@ def _find(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.ra
 
 def _search_sample(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Centres:
     """Search on the largest sample for as many clusters: moves of whole clusters need no more rows."""
-    *_, level = levels(table)
-    sample = level.of(table)
+    largest = deque(levels(table), maxlen=1)
+    if not largest:  # so few rows differ that the path has seen all of them
+        return centres
+    sample = largest[0].of(table)
     goal = goal._replace(lam=0.0, max_clusters=centres.mean.shape[0])
     outcome = grow(sample, centres, make_memory(sample.n), goal, budget, Phase("sample"))
     return improve(sample, outcome, goal, budget, rng).state.centres

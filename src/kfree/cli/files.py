@@ -1,0 +1,288 @@
+"""Files that commands read: tables of columns, arrays, sparse matrices. Format by extension, or as the user says."""
+
+import difflib
+import io
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import scipy.io
+import scipy.sparse as sp
+
+from kfree.cli.talk import Problem, listed
+
+#: Formats by the ends of names.
+ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".mtx": "mtx",
+    ".txt": "txt",
+}
+_PACKED = (".gz", ".bz2", ".zst")
+#: Bytes of a text file that are looked at to see how it is written.
+_HEAD = 65_536
+#: Decimals in a cell between semicolons, with a comma and with a point.
+_CELL_COMMA = re.compile(r'(?:^|;)"?-?\d+,\d+"?\s*(?:;|$)', re.MULTILINE)
+_CELL_POINT = re.compile(r'(?:^|;)"?-?\d+\.\d+"?\s*(?:;|$)', re.MULTILINE)
+
+
+class Asked(NamedTuple):
+    """How a file is to be read."""
+
+    format: str | None = None  # by extension if None
+    array: str | None = None  # name of an array in a .npz
+    encoding: str = "utf8"
+    as_text: tuple[str, ...] = ()  # columns that are names, not numbers
+
+
+class File(NamedTuple):
+    """A file that was found."""
+
+    name: str  # what the user calls it
+    data: Any  # its path, or its bytes if it is stdin
+    format: str
+
+    def open(self) -> Any:
+        """Its bytes from the beginning, unpacked."""
+        return pa.BufferReader(self.data) if isinstance(self.data, bytes) else pa.input_stream(str(self.data))
+
+    def whole(self) -> Any:
+        """What numpy and scipy read: a path or a stream."""
+        return io.BytesIO(self.data) if isinstance(self.data, bytes) else str(self.data)
+
+
+def find(name: str, format: str | None, otherwise: str) -> File:
+    """The file of a name; "-" is stdin, whose format is ``otherwise`` unless it is said."""
+    if name == "-":
+        return File("stdin", sys.stdin.buffer.read(), format or otherwise)
+    path = Path(name)
+    if not path.exists():
+        near = difflib.get_close_matches(path.name, _beside(path), n=1)
+        hint = f"Did you mean {path.parent / near[0]}?" if near else "Check the name, or pass - to read stdin."
+        raise Problem(f"There is no file {name}. {hint}")
+    if path.is_dir():
+        raise Problem(f"{name} is a folder. Pass a file; only topics are read from a folder, of .txt files.")
+    ends = [end for end in path.suffixes if end not in _PACKED]
+    known = format or ENDINGS.get(ends[-1].lower() if ends else "")
+    if known is None:
+        raise Problem(
+            f"The format of {name} cannot be told from its name. Pass --format, one of {listed(formats(), 20)}."
+        )
+    return File(name, path, known)
+
+
+def formats() -> list[str]:
+    """What --format may be."""
+    return list(dict.fromkeys(ENDINGS.values()))
+
+
+def _beside(path: Path) -> list[str]:
+    try:
+        return [other.name for other in path.absolute().parent.iterdir()]
+    except OSError:
+        return []
+
+
+def read(file: File, asked: Asked) -> Any:
+    """What is in a file: a pyarrow Table, an array or a CSR matrix."""
+    if file.format == "txt":
+        raise Problem(
+            f"{file.name} is plain text, not a table. For topics run kfree topics {file.name}; else pass --format csv."
+        )
+    try:
+        return _READERS[file.format](file, asked)
+    except Problem:
+        raise
+    except (pa.ArrowInvalid, ValueError, EOFError, KeyError) as error:
+        raise Problem(
+            f"{file.name} cannot be read as {file.format}: {error}. Is it whole, and is --format right?"
+        ) from error
+
+
+def _read_csv(file: File, asked: Asked) -> pa.Table:
+    from pyarrow import csv
+
+    head = _head(file, asked.encoding)
+    mark = "\t" if file.format == "tsv" else _delimiter(head)
+    first = [cell.strip().strip('"') for cell in head.split("\n", 1)[0].split(mark)]
+    names = None if not all(map(is_number, first)) else [str(j) for j in range(len(first))]
+    reading = {"encoding": asked.encoding, "column_names": names}
+    point = "," if mark == ";" and _CELL_COMMA.search(head) and not _CELL_POINT.search(head) else "."
+    parsing = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
+    types: dict[str, Any] = dict.fromkeys(asked.as_text, pa.string())
+
+    def attempt(threads: bool) -> pa.Table:
+        converting = csv.ConvertOptions(column_types=types, strings_can_be_null=False, decimal_point=point)
+        options = csv.ReadOptions(use_threads=threads, **reading)
+        return csv.read_csv(file.open(), read_options=options, parse_options=parsing, convert_options=converting)
+
+    while True:
+        try:
+            found = attempt(threads=True)
+            if any(map(pa.types.is_binary, found.schema.types)):  # what pyarrow makes of letters it cannot read
+                raise other_letters(file.name, asked.encoding)
+            return found
+        except pa.ArrowInvalid as error:
+            wrong = re.search(r"CSV column #(\d+)", str(error))
+            column = _columns(file, csv, reading, parsing)[int(wrong[1])] if wrong else None
+            if column is None or types.get(column) == pa.string():
+                raise _told(file, asked, attempt) from error
+            # types come from the first block only: what looked whole may have decimals, what looked a number text
+            types[column] = pa.float64() if column not in types else pa.string()
+
+
+def _columns(file: File, csv: Any, reading: Any, parsing: Any) -> list[str]:
+    return csv.open_csv(file.open(), read_options=csv.ReadOptions(**reading), parse_options=parsing).schema.names
+
+
+def _head(file: File, encoding: str) -> str:
+    """The first characters of a text file."""
+    with file.open() as stream:
+        start = stream.read(_HEAD)
+    if not start.strip():
+        raise Problem(f"{file.name} is empty.")
+    head = start.decode(encoding, errors="replace").lstrip("\ufeff")
+    if "\ufffd" in head.split("\n", 1)[0]:
+        raise other_letters(file.name, encoding)
+    return head
+
+
+def other_letters(name: str, encoding: str, where: str = "") -> Problem:
+    """A file is written in another way."""
+    return Problem(
+        f"{name} is not written in {encoding.upper().replace('UTF8', 'UTF-8')}{where}. Pass --encoding, for many files "
+        "of older programs --encoding latin1."
+    )
+
+
+def _delimiter(head: str) -> str:
+    """What parts the cells of the first line."""
+    line = head.split("\n", 1)[0]
+    return max((",", ";", "\t"), key=line.count)
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _told(file: File, asked: Asked, attempt: Callable[..., Any]) -> Problem:
+    """Why a CSV file cannot be read, and in which row: known where one thread reads them in order."""
+    try:
+        attempt(threads=False)
+        said = "it changed while it was read"
+    except (pa.ArrowInvalid, UnicodeError) as error:
+        said = str(error)
+    if "utf" in said.lower() or "codec" in said:
+        return other_letters(file.name, asked.encoding)
+    ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", said)
+    if ragged:
+        where = f"line {ragged[1]} has" if ragged[1] else "a line has"
+        return Problem(
+            f"{file.name} is ragged: {where} {ragged[3]} cells where the first has {ragged[2]}. Put the line right; "
+            "cells with a comma in them need quotes."
+        )
+    return Problem(f"{file.name} cannot be read as {file.format}: {said}.")
+
+
+def _read_json(file: File, asked: Asked) -> pa.Table:
+    from pyarrow import json
+
+    if _head(file, asked.encoding).lstrip().startswith("["):  # one list of records, not a record a line
+        import json as plain
+
+        with file.open() as stream:
+            return pa.Table.from_pylist(plain.loads(stream.read().decode(asked.encoding)))
+    return json.read_json(file.open())
+
+
+def _read_parquet(file: File, asked: Asked) -> pa.Table:
+    from pyarrow import parquet
+
+    return parquet.ParquetFile(file.whole(), pre_buffer=False).read()  # a buffer takes four times the memory
+
+
+def _read_arrow(file: File, asked: Asked) -> pa.Table:
+    try:
+        return pa.ipc.open_file(pa.OSFile(str(file.data)) if not isinstance(file.data, bytes) else file.data).read_all()
+    except pa.ArrowInvalid:
+        return pa.ipc.open_stream(file.open()).read_all()
+
+
+def _read_npy(file: File, asked: Asked) -> Any:
+    if isinstance(file.data, bytes):
+        return _as_table(file, np.load(file.whole(), allow_pickle=False))
+    return _as_table(file, np.load(file.data, mmap_mode="r", allow_pickle=False))
+
+
+def _read_npz(file: File, asked: Asked) -> Any:
+    with np.load(file.whole(), allow_pickle=False) as arrays:
+        if asked.array is None and {"format", "shape", "data"} <= set(arrays.files):
+            return sp.csr_matrix(sp.load_npz(file.whole()))
+        flat = [name for name in arrays.files if arrays[name].ndim == 2 and arrays[name].dtype.kind in "biuf"]
+        name = asked.array or ("X" if "X" in arrays.files else flat[0] if len(flat) == 1 else None)
+        if name is None or name not in arrays.files:
+            wish = f"has no array {name!r}" if name else "holds several arrays or none"
+            raise Problem(f"{file.name} {wish}. Pass --array, one of {listed(arrays.files)}.")
+        return _as_table(file, arrays[name])
+
+
+def _read_mtx(file: File, asked: Asked) -> Any:
+    found = scipy.io.mmread(file.whole())
+    return sp.csr_matrix(found) if sp.issparse(found) else np.asarray(found)
+
+
+def _as_table(file: File, array: Any) -> Any:
+    """An array of rows; pictures become rows of their pixels."""
+    if array.ndim < 2 or array.dtype.kind not in "biuf":
+        raise Problem(
+            f"{file.name} holds an array of shape {array.shape} and type {array.dtype}. Pass one of numbers with rows "
+            "and columns."
+        )
+    return array.reshape(len(array), -1)
+
+
+_READERS: dict[str, Callable[[File, Asked], Any]] = {
+    "csv": _read_csv,
+    "tsv": _read_csv,
+    "json": _read_json,
+    "parquet": _read_parquet,
+    "arrow": _read_arrow,
+    "npy": _read_npy,
+    "npz": _read_npz,
+    "mtx": _read_mtx,
+}
+
+
+def names_of(data: Any) -> list[str]:
+    """Names of columns; numbers where there are none."""
+    return data.column_names if isinstance(data, pa.Table) else [str(j) for j in range(data.shape[1])]
+
+
+def check_names(file: File, names: Iterable[str]) -> None:
+    """No name twice."""
+    names = list(names)
+    seen = {name: [j + 1 for j, other in enumerate(names) if other == name] for name in names}
+    for name, places in seen.items():
+        if len(places) > 1:
+            where = " and ".join(map(str, places[:2]))
+            raise Problem(f"{file.name} has two columns called {name!r} (columns {where}). Rename one of them.")
