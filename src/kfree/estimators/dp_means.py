@@ -13,7 +13,7 @@ from kfree.inference.clusters.fit import FREE_OF_ORDER
 from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.goal import Order, Search
 from kfree.inference.loop import attempt
-from kfree.models.clusters import Model, Problem, StreamRule
+from kfree.models.clusters import Learned, Model, Problem, StreamRule
 from kfree.models.explain_clusters import Found, explain
 from kfree.models.how_many import Answer, Ask, choice_message, find_clusters
 from kfree.models.parameter_tables import DP_MEANS
@@ -293,16 +293,11 @@ class DPMeans(HardClusters):
             stream = StreamRule(self.radius_, most, estimated=self.radius is None and self.n_clusters is None)
             before = self.n_clusters_
             learned = self._model.absorb(X, sample_weight, self.weighting, stream, budget)
-            self._model, self.radius_, self.labels_ = learned.model, learned.radius, learned.labels
-            self._publish_model()
-            self._publish_rows(self._model.table(X, np.empty(0)), X)
+            publish = partial(self._publish_batch, learned, X)
+            attempt(publish, publish, budget)  # as in fit
             if self.matched_ is not None:
                 self.matched_ = np.append(self.matched_, np.full(self.n_clusters_ - before, -1))
-            self.inertia_ = learned.inertia
-            self.objective_ = learned.inertia + learned.prior + self._price() * self.n_clusters_
-            self.objective_trace_ = np.array([self.objective_])
             self.n_iter_ += 1
-            self.converged_ = learned.complete
         self._warn(self._stream_message(self.n_clusters_ - before, X.shape[0]), budget)
         return self
 
@@ -437,6 +432,16 @@ class DPMeans(HardClusters):
         self.family_ = problem.family
         self._publish_model()
         self._publish_rows(problem.table, X)
+
+    def _publish_batch(self, learned: Learned, X: Any) -> None:
+        """Write what one more batch has changed."""
+        self._model, self.radius_, self.labels_ = learned.model, learned.radius, learned.labels
+        self._publish_model()
+        self._publish_rows(self._model.table(X, np.empty(0)), X)
+        self.inertia_ = learned.inertia
+        self.objective_ = learned.inertia + learned.prior + self._price() * self.n_clusters_
+        self.objective_trace_ = np.array([self.objective_])
+        self.converged_ = learned.complete
 
     def _publish_rows(self, table: Any, X: Any) -> None:
         """How strongly rows belong to their clusters, and, if that is wanted, which belong to none."""
