@@ -15,6 +15,7 @@ pytest.importorskip("jinja2")
 
 import kfree
 from kfree import DPMeans, HDPTopics, KFeatures, report
+from kfree.reports.asked import check_asked
 from support.pages import read
 from support.report_rows import groups_of_rows, pictures
 
@@ -125,6 +126,15 @@ def test_rows_that_are_pictures_are_shown_as_pictures(every_model, page):
     beside = page(DPMeans(n_clusters=2).fit(X), X, images=colours)
     assert beside.all("img")
     assert not beside.all("img", alt="its centre")
+
+
+def test_centres_that_are_shares_of_rows_are_drawn_in_shades_of_their_own():
+    X = np.abs(pictures()) * 100 + 1
+    asked = check_asked(DPMeans(n_clusters=2, divergence="kl").fit(X), X, None, (6, 8))
+    centre = asked.model.cluster_centers_[0]
+    assert asked.picture_of(centre) == asked.pictures.of_part(centre) != asked.pictures.of_mean(centre)
+    asked = check_asked(DPMeans(n_clusters=2).fit(X), X, None, (6, 8))
+    assert asked.picture_of(X[0]) == asked.pictures.of_mean(X[0])
 
 
 def test_sparse_rows_have_a_page(page):

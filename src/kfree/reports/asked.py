@@ -41,6 +41,14 @@ class Asked(NamedTuple):
         """Whether the columns are pixels, of which nobody wants to hear."""
         return self.pictures is not None and self.pictures.shape is not None
 
+    def picture_of(self, centre: Array) -> str:
+        """The picture of a centre: in the shades of the rows, unless it is a share of them ("kl", "cosine")."""
+        if self.pictures is None:
+            return ""
+        normed = getattr(getattr(self.model, "family_", None), "normalise", None) is not None
+        normed |= getattr(self.model, "family", None) == "multinomial"
+        return self.pictures.of_part(centre) if normed else self.pictures.of_mean(centre)
+
     def dense(self, rows: Array) -> Array:
         """Some rows as an array."""
         some = self.X[rows]

@@ -79,7 +79,7 @@ def _cluster_card(asked: Asked, profile: Any, k: int, thing: str) -> Card:
         shade(k),
         f"{_weight(size)}, {percent(profile.share[k])}",
         _percent(profile.share[k] / max(np.max(profile.share), 1e-300)),
-        "" if asked.pictures is None else asked.pictures.of_mean(np.asarray(profile.centre[k])),
+        asked.picture_of(np.asarray(profile.centre[k])),
         ("here", "all rows"),
         () if asked.of_pixels else marks,
         tuple(clean(profile.columns[j], 24) for j in columns),
