@@ -12,7 +12,13 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="li
 #: Fits under rising limits on the process; prints the limit (MB beyond what is in use) and what came of each.
 CHILD = """
 import gc, json, resource
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
 from support.short_fits import FITS
+
+# OpenBLAS ends the process where it finds no room for its buffers, one for each thread that multiplies at that time
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(lambda size: np.ones((size, size)) @ np.ones((size, size)), [900] * 16))
 
 def in_use():
     with open("/proc/self/statm") as file:
