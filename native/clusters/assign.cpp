@@ -2,6 +2,7 @@
 #include "border.h"
 #include "clusters/bounds.h"
 #include "clusters/nearest.h"
+#include "rows/exact_sums.h"
 #include "rows/sums.h"
 
 namespace {
@@ -10,7 +11,7 @@ constexpr i64 BLOCK = 16384;  // entries of rows that are worked on together
 
 template <class R> using Look = std::tuple<Mat<const R>, Vec<const R>, Three>;
 using Sums = std::tuple<MatOut, Out, Out>;
-using Assigned = std::tuple<bool, i64, i64, double, double>;
+using Assigned = std::tuple<bool, i64, i64, double>;
 using Rule = std::tuple<i64, i64, double, double, bool>;
 using Descent = std::tuple<i64, bool, i64, i64>;
 
@@ -167,13 +168,16 @@ bool copy_labels(Labels from, i64 K, i32* __restrict to) {
 template <class T, class R> Assigned assign_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, MatIn mean,
                                                   double factor, std::tuple<Look<R>, Look<double>> looks, In base,
                                                   In unit, In alone, Three norms, double size, double lam, bool known,
-                                                  Vec<i32> before, Out low, Out cost, Sums sums) {
-    const auto [total, mass, reach] = sums;
+                                                  Vec<i32> before, Out low, Out cost, Ledger ledger,
+                                                  Out reach) {
     const i64 n = rows.n, block = larger(BLOCK / larger(X.p, i64(1)), i64(RUN));
     const Problem<T> problem{X, shift, scale, mean, factor, norms, size};
     Assignment<T, R> assignment(problem, std::get<0>(looks), std::get<1>(looks), known ? smaller(block, n) : 0);
     const Room<i32> labels(n);
-    const Assigned undecided{true, 0, 0, 0.0, 0.0};
+    const auto undecided = [&](i64 done) {  // what has been added is taken out again
+        move_dense(X, rows.part(0, done), shift, scale, weight, Labels{labels.data, done}, before.part(0, done), ledger);
+        return Assigned{true, 0, 0, 0.0};
+    };
     require(mean.n > 0, "there must be a centre");
     for (i64 start = 0; start < n; start += block) {  // rows stay in the cache until nothing more is asked of them
         const i64 m = smaller(block, n - start), stop = start + m;
@@ -182,13 +186,13 @@ template <class T, class R> Assigned assign_dense(Mat<const T> X, Rows rows, In 
         double *bound = low.data + start, *paid = cost.data + start;
         if (known) require(copy_labels(before.part(start, stop), mean.n, mine), "before must hold labels if known");
         if (known ? assignment.unsettled_ones(some, mine, bound, paid) : assignment.all(some, mine, bound, paid))
-            return undecided;
+            return undecided(start);
         const In once = unit.n ? unit.part(start, stop) : unit, single = alone.n ? alone.part(start, stop) : alone;
-        if (count_near(In{paid, m}, once, single, In{some.base, m}, size, lam)) return undecided;
-        add_dense(X, Rows{some.rows, m}, shift, scale, weight, Labels{mine, m}, total, mass);
+        if (count_near(In{paid, m}, once, single, In{some.base, m}, size, lam)) return undecided(start);
+        move_dense(X, Rows{some.rows, m}, shift, scale, weight, before.part(start, stop), Labels{mine, m}, ledger);
     }
-    const auto [changed, all_paid] = tally(weight, labels, cost, before, reach);
-    return {false, assignment.compared, assignment.doubted, changed, all_paid};
+    const auto [changed, _] = tally(weight, labels, cost, before, reach);
+    return {false, assignment.compared, assignment.doubted, changed};
 }
 
 // The products of both looks with all centres: coefficients and offsets.
@@ -296,8 +300,8 @@ static const border::Kernel kernels[] = {
         "assign_dense(X[n,p], rows[n]<n, shift[p], scale[n]?, weight[n]?, mean[K,p], factor, "
         "looks(first(coef[K,p], offset[K], limits(eps, tiny, largest)), "
         "second(coef[K,p], offset[K], limits(eps, tiny, largest))), "
-        "base[n], unit[n]?, alone[n]?, norms(per_root, at_anchor, reach), size, lam, known, before[n], low[n], "
-        "cost[n], sums(total[K,p], mass[K], reach[K]))"),
+        "base[n], unit[n]?, alone[n]?, norms(per_root, at_anchor, reach), size, lam, known, before[n]<L|-1, low[n], "
+        "cost[n], ledger(inverse[p+1], whole, parts[2,L,p+1], limbs[3,L,p+1], held[1]), reach[K])"),
     border::kernel<descend_dense<double, double>, descend_dense<float, float>, descend_dense<double, float>,
                    descend_dense<float, double>>(
         "descend_dense(X[n,p], rows[n]<n, shift[p], scale[n]?, weight[n]?, base[n], anchor[p], factor, lam, "

@@ -2,39 +2,11 @@
 
 #include "border.h"
 #include "clusters/bounds.h"
+#include "rows/columns.h"
 #include "rows/entries.h"
 #include "simd/wide_rows.h"
 
 namespace {
-
-// Columns as a loop sees them: most tables have few, and a loop over two or five that the compiler knows is several
-// times as fast as one over any number. REST are those beyond a multiple of WIDE; there are no others unless LONG.
-template <int REST, bool LONG> struct Columns {
-    i64 stop;
-    explicit Columns(i64 p) : stop(LONG ? p - REST : 0) {}
-    template <class Body> KF_INLINE void rest(Body body) const {
-        for (int j = 0; j < REST; ++j) body((LONG ? stop : 0) + j);
-    }
-    static constexpr bool is_long = LONG;
-};
-
-template <int REST, class Body> KF_INLINE void call_with(i64 p, Body body) {
-    if (p < WIDE) body(Columns<REST, false>(p));
-    else body(Columns<REST, true>(p));
-}
-
-template <class Body> KF_INLINE void with_columns(i64 p, Body body) {
-    switch (p % WIDE) {
-        case 0: return call_with<0>(p, body);
-        case 1: return call_with<1>(p, body);
-        case 2: return call_with<2>(p, body);
-        case 3: return call_with<3>(p, body);
-        case 4: return call_with<4>(p, body);
-        case 5: return call_with<5>(p, body);
-        case 6: return call_with<6>(p, body);
-        default: return call_with<7>(p, body);
-    }
-}
 
 // Sum over all columns of term(x, other, total) for each row and the row of `other` that its label names.
 // Not inline: a function for each number of columns keeps everything in registers.
@@ -132,12 +104,6 @@ Tally tally(In weight, Labels labels, In cost, Vec<i32> before, Out reach) {
     return {changed, paid};
 }
 
-template <class T> static Tally tally_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, Labels labels,
-                                            In cost, Vec<i32> before, MatOut total, Out mass, Out reach) {
-    add_dense(X, rows, shift, scale, weight, labels, total, mass);
-    return tally(weight, labels, cost, before, reach);
-}
-
 template <class T> static void two_means_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, Labels labels,
                                                i64 steps, MatOut mean, Vec<bool> usable) {
     const i64 C = usable.n, p = mean.p;
@@ -226,9 +192,6 @@ static const border::Kernel kernels[] = {
     border::kernel<own_dense<double>, own_dense<float>>(
         "own_dense(X[N,p], rows[n]<N, shift[p], scale[N]?, labels[n]<K, coef[K,p], offset[K], cost[n])"),
     border::kernel<tally>("tally(weight[n]?, labels[n]<K, cost[n], before[n], reach[K])"),
-    border::kernel<tally_dense<double>, tally_dense<float>>(
-        "tally_dense(X[n,p], rows[n]<n, shift[p], scale[n]?, weight[n]?, labels[n]<K, cost[n], before[n], total[K,p], "
-        "mass[K], reach[K])"),
     border::kernel<two_means_dense<double>, two_means_dense<float>>(
         "two_means_dense(X[N,p], rows[n]<N, shift[p], scale[N]?, weight[N]?, labels[n]<C, steps, mean[2C,p], "
         "usable[C])"),

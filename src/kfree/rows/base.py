@@ -10,9 +10,10 @@ import numpy as np
 from kfree.families import Affine, Array, Family, Geometry
 from kfree.families.cached import cached_property
 from kfree.kernels import kernels
+from kfree.rows.exact_sums import ExactSums, Grid, Shares
 from kfree.rows.threads import WORTH_THREADS, cut, over
 
-#: Rows read at a time. Part of the result's definition: sums are formed per span and added in order.
+#: Rows read at a time.
 SPAN = 16384
 
 T = TypeVar("T")
@@ -49,7 +50,6 @@ class Assigned(NamedTuple):
     compared: int  # rows that were compared with all centres
     doubted: int  # of these, undecided in the precision of the first look
     changed: float  # weight of the rows that changed label
-    cost: float  # weighted sum of costs
 
 
 class Descent(NamedTuple):
@@ -140,14 +140,25 @@ class Rows(ABC):
     def add(self, rows: Any, labels: Array, total: Array, mass: Array) -> None:
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
 
-    def tally(
-        self, span: slice, labels: Array, cost: Array, before: Array, total: Array, mass: Array, reach: Array
-    ) -> tuple[float, float]:
-        """Add a span to the sums of its labels, raise ``reach`` to the largest costs, and set ``before`` to the labels;
-        returns the weight of those that changed and the weighted sum of costs."""
-        self.add(span, labels, total, mass)
+    @abstractmethod
+    def move(self, rows: Any, before: Array, labels: Array, sums: ExactSums) -> None:
+        """Move rows whose label has changed from the sums of the one before to those of the new one; -1 is none."""
+
+    def tally(self, span: slice, labels: Array, cost: Array, before: Array, sums: ExactSums, reach: Array) -> float:
+        """Move a span to the sums of its labels, raise ``reach`` to the largest costs, and set ``before`` to the labels;
+        returns the weight of those that changed."""
+        self.move(span, before, labels, sums)
         weight = self.weight[span] if self.weight.size else self.weight
-        return kernels().tally(weight, labels, cost, before, reach)
+        return kernels().tally(weight, labels, cost, before, reach)[0]
+
+    @abstractmethod
+    def _largest(self) -> Array:
+        """(p,) at least as large as any entry of a column."""
+
+    @cached_property
+    def grid(self) -> Grid:
+        """What sums are measured in."""
+        return Grid.of(self._largest(), self.weight)
 
     def measure(
         self,
@@ -182,11 +193,11 @@ class Rows(ABC):
         norms: Norms,
         opening: tuple[Array, Array, Array, float],
         memory: tuple[bool, Array, Array, Array],
-        sums: tuple[Array, Array, Array],
+        sums: tuple[ExactSums, Array],
     ) -> Assigned | None:
         """Assign a span by ``factor`` times squared distance in one call, where there is one: what it computes is told
         by ``kernels.reference.assign_dense``. ``opening`` holds base costs, weights of a copy, costs of standing alone
-        and lam, ``memory`` whether bounds are known, labels, bounds and costs."""
+        and lam, ``memory`` whether bounds are known, labels, bounds and costs, ``sums`` the sums and the largest costs."""
         return None
 
     def descend(
@@ -244,18 +255,20 @@ class Rows(ABC):
         return self.sums(np.zeros(self.n, np.int32), 1)
 
     def sums(self, labels: Array, K: int) -> tuple[Array, Array]:
-        """Sums (K, p) and weights (K,) by label, formed per span and added in order."""
+        """Sums (K, p) and weights (K,) by label."""
+        return self.exact_sums(labels, K).values()
 
-        def of_span(span: slice) -> tuple[Array, Array]:
-            total, mass = np.zeros((K, self.p)), np.zeros(K)
-            self.add(span, labels[span], total, mass)
-            return total, mass
+    def exact_sums(self, labels: Array, K: int) -> ExactSums:
+        """The same as whole numbers."""
+        shares = Shares(K, self.grid)
 
-        total, mass = np.zeros((K, self.p)), np.zeros(K)
-        for part_total, part_mass in self.each(of_span):
-            total += part_total
-            mass += part_mass
-        return total, mass
+        def of_span(span: slice) -> None:
+            with shares.one() as mine:
+                self.move(span, np.full(span.stop - span.start, -1, np.int32), labels[span], mine)
+
+        for _ in self.each(of_span):
+            pass
+        return shares.total(None)
 
 
 @cache

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from kfree.families import Affine, Array, Family, Geometry, Separable
 from kfree.kernels import kernels
 from kfree.rows.base import Nearest, Rows, magnitude
+from kfree.rows.exact_sums import ExactSums
 
 # Bytes that the centres of one column fill up to a multiple of: what the kernel keeps in registers.
 _PAD = 256
@@ -124,6 +125,17 @@ class CsrRows(Rows):
         """Add w x and w of rows to the sums of their labels (skipped if negative)."""
         index = self._index(rows)
         kernels().add_csr(*self.cells, index, self.scale, self.weight, labels, total, mass)
+
+    def move(self, rows: Any, before: Array, labels: Array, sums: ExactSums) -> None:
+        """Move rows between the sums of their labels."""
+        index = self._index(rows)
+        kernels().move_csr(*self.cells, index, self.scale, self.weight, before, labels, sums.ledger)
+
+    def _largest(self) -> Array:
+        least, largest = np.zeros(self.p), np.zeros(self.p)
+        for span in self.spans():
+            kernels().extent_csr(*self.cells, self._index(span), self.scale, least, largest)
+        return np.maximum(-least, largest)
 
     def _scaled(self, rows: Any) -> sp.csr_matrix:
         """Some rows as they are measured, float64."""

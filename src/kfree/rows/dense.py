@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 
 from kfree.families import Affine, Array, Family, Geometry
+from kfree.families.cached import cached_property
 from kfree.kernels import kernels
 from kfree.rows.base import Assigned, Descent, Nearest, Norms, Rows, limits_of, magnitude, positions
+from kfree.rows.exact_sums import ExactSums
 
 # Entries up to which a table in another order or type is converted once, not span by span in every pass.
 _SMALL = 4_000_000
@@ -99,13 +101,33 @@ class DenseRows(Rows):
         weight = self.weight if X is self._view or not self.weight.size else self.weight[rows]
         kernels().add_dense(X, index, self.shift, scale, weight, labels, total, mass)
 
-    def tally(
-        self, span: slice, labels: Array, cost: Array, before: Array, total: Array, mass: Array, reach: Array
-    ) -> tuple[float, float]:
-        """The same as for any rows, in one call."""
-        X, index, scale = self._window(span)
-        weight = self.weight[span] if self.weight.size else self.weight
-        return kernels().tally_dense(X, index, self.shift, scale, weight, labels, cost, before, total, mass, reach)
+    def move(self, rows: Any, before: Array, labels: Array, sums: ExactSums) -> None:
+        """Move rows between the sums of their labels."""
+        X, index, scale = self._window(rows)
+        weight = self.weight if X is self._view or not self.weight.size else self.weight[rows]
+        kernels().move_dense(X, index, self.shift, scale, weight, before, labels, sums.ledger)
+
+    @cached_property
+    def extent(self) -> tuple[Array, Array]:
+        """(p,) The least and the largest entries of rows times their scales, before they are shifted."""
+
+        def of_span(span: slice) -> tuple[Array, Array]:
+            X, index, scale = self._window(span)
+            ends = np.full(self.p, np.inf), np.full(self.p, -np.inf)
+            kernels().extent_dense(X, index, scale, *ends)
+            return ends
+
+        least, largest = np.full(self.p, np.inf), np.full(self.p, -np.inf)
+        for lo, hi in self.each(of_span):
+            np.minimum(least, lo, out=least)
+            np.maximum(largest, hi, out=largest)
+        return least, largest
+
+    def _largest(self) -> Array:
+        least, largest = self.extent
+        if not self.scale.size:
+            return np.maximum(np.abs(least - self.shift), np.abs(largest - self.shift))
+        return np.maximum(np.abs(least), np.abs(largest)) + np.abs(self.shift) * self.scale.max()
 
     def measure(self, span: slice, labels: Array, mean: Array, factor: float, *decisions: Any) -> tuple[int, int]:
         """The same as for any rows, in one call."""
@@ -121,7 +143,7 @@ class DenseRows(Rows):
         norms: Norms,
         opening: tuple[Array, Array, Array, float],
         memory: tuple[bool, Array, Array, Array],
-        sums: tuple[Array, Array, Array],
+        sums: tuple[ExactSums, Array],
     ) -> Assigned:
         """The same as for any rows, in one call."""
         X, index, scale = self._window(span)
@@ -129,7 +151,8 @@ class DenseRows(Rows):
         looks = tuple((*affine.cast(dtype), limits_of(dtype)) for dtype in (self.dtype, _DOUBLE))
         base, unit, alone, lam = opening
         centres = mean, factor, looks, base, unit, alone, norms.of(affine), affine.size, lam
-        return Assigned(*kernels().assign_dense(X, index, self.shift, scale, weight, *centres, *memory, sums))
+        ends = sums[0].ledger, sums[1]
+        return Assigned(*kernels().assign_dense(X, index, self.shift, scale, weight, *centres, *memory, *ends))
 
     def descend(
         self,

@@ -13,6 +13,7 @@ from kfree.inference.clusters.exact import exact_costs, exact_own, excluded, own
 from kfree.inference.clusters.table import Memory, Table
 from kfree.kernels import kernels
 from kfree.rows import Assigned, Nearest
+from kfree.rows.exact_sums import CostSum, ExactSums, Shares
 from kfree.rows.threads import in_order
 
 
@@ -66,28 +67,44 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
     """
     rows, K = table.rows, centres.mean.shape[0]
     near = lam if lam is not None and np.isfinite(lam) else np.nan  # nothing is near it
+    earlier, memory.sums = sums_by_label(table, memory), None  # an interrupt leaves labels that nobody knows the sums of
+    shares = Shares(K if earlier is None else max(K, earlier.K), rows.grid)
 
-    def of_span(span: slice) -> tuple[tuple[Array, Array, Array], float, float, int]:
+    def of_span(span: slice) -> tuple[Array, float, int]:
         before, cost, low = memory.labels[span], memory.cost[span], memory.low[span]
-        known = bool(before[0] >= 0 and low.max() > -np.inf)
-        sums = np.zeros((K, rows.p)), np.zeros(K), np.zeros(K)
-        done = _at_once(table, span, centres, near, (known, before, low, cost), sums)
-        if done is not None:
-            return sums, done.changed, done.cost, 0
-        labels, ties = _one_by_one(table, span, centres, near, (known, before, low, cost))
-        for values in sums:
-            values[:] = 0.0  # what was given up half-way may have added to them
-        changed, paid = rows.tally(span, labels, cost, before, *sums)
-        return sums, changed, paid, ties
+        known, reach = bool(before[0] >= 0 and low.max() > -np.inf), np.zeros(K)
+        with shares.one() as sums:
+            done = _at_once(table, span, centres, near, (known, before, low, cost), (sums, reach))
+            if done is not None:
+                return reach, done.changed, 0
+            labels, ties = _one_by_one(table, span, centres, near, (known, before, low, cost))
+            reach[:] = 0.0  # what was given up half-way may have raised it
+            return reach, rows.tally(span, labels, cost, before, sums, reach), ties
 
-    total, mass, reach = np.zeros((K, rows.p)), np.zeros(K), np.zeros(K)
-    changed, cost, ties = 0.0, 0.0, 0
-    for part, span_changed, span_cost, span_ties in rows.each(of_span):
-        total += part[0]
-        mass += part[1]
-        np.maximum(reach, part[2], out=reach)
-        changed, cost, ties = changed + span_changed, cost + span_cost, ties + span_ties
-    return Sums(total, mass, changed, cost, ties, reach)
+    reach, changed, ties = np.zeros(K), 0.0, 0
+    for span_reach, span_changed, span_ties in rows.each(of_span):
+        np.maximum(reach, span_reach, out=reach)
+        changed, ties = changed + span_changed, ties + span_ties
+    memory.sums = shares.total(earlier).resized(K)
+    return Sums(*memory.sums.values(), changed, total_cost(table, memory.cost, float(reach.max())), ties, reach)
+
+
+def sums_by_label(table: Table, memory: Memory) -> ExactSums | None:
+    """The sums of the rows by the labels they have; None if they have none yet."""
+    if memory.sums is not None or memory.labels[0] < 0:
+        return memory.sums
+    return table.rows.exact_sums(memory.labels, int(memory.labels.max()) + 1)
+
+
+def total_cost(table: Table, cost: Array, largest: float) -> float:
+    """The weighted sum of costs, none of which exceeds ``largest``."""
+    weight = table.rows.weight
+    if weight.size and largest == np.inf:  # a row without weight may cost any amount
+        largest = float(cost.max(where=weight > 0, initial=0.0))
+    total = CostSum(largest, weight)
+    for part in table.rows.each(lambda span: total.limbs(cost[span], weight[span] if weight.size else weight)):
+        total.add(part)
+    return total.value
 
 
 def _at_once(
@@ -96,7 +113,7 @@ def _at_once(
     centres: Centres,
     lam: float,
     memory: tuple[bool, Array, Array, Array],
-    sums: tuple[Array, Array, Array],
+    sums: tuple[ExactSums, Array],
 ) -> Assigned | None:
     """Assign a span in one call; None if there is no such call, or decisions are left that rounding could reach."""
     factor, norms = table.geometry.family.euclidean_factor, table.norms()

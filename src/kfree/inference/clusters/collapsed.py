@@ -68,7 +68,8 @@ def move_until_still(table: Table, start: Clustering, goal: Goal, budget: Budget
 def _refresh(table: Table, memory: Memory, lam: float) -> tuple[Centres, float, float]:
     """Centres and objective of the partition in ``memory``, from the data; empty clusters go."""
     K = int(memory.labels.max()) + 1
-    total, mass = table.rows.sums(memory.labels, K)
+    memory.sums = table.rows.exact_sums(memory.labels, K)
+    total, mass = memory.sums.values()
     held = mass > 0
     memory.relabel(compact(held))
     memory.forget()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import assign, nearest_spread, note_doubts
+from kfree.inference.clusters.assign import assign, nearest_spread, note_doubts, sums_by_label
 from kfree.inference.clusters.bounds import loosen
 from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
@@ -126,6 +126,7 @@ def _plain_passes(
     )
     if done is None:
         return state, (), None
+    memory.sums = None
     note_doubts(table, done.compared, done.doubted)
     lines = done.trace[: len(done.trace) - done.complete].tolist()
     penalty = goal.lam * K if np.isfinite(goal.lam) else 0.0
@@ -231,10 +232,15 @@ def nearest_cost(table: Table, rows: Array, centres: Centres, threshold: Array |
 
 def _open(table: Table, memory: Memory, openers: Array, K: int) -> tuple[Array, Array]:
     """Give each opener, and the copies of it, a label of its own; return the sums by label."""
+    known = sums_by_label(table, memory)
+    assert known is not None  # all rows have been assigned
+    sums, memory.sums = known.resized(K + len(openers)), None
     for label, (row, copies) in enumerate(zip(openers, copies_of(table, openers)), start=K):
+        copies = np.union1d(copies, row)
+        table.rows.move(copies, memory.labels[copies], np.full(copies.size, label, np.int32), sums)
         memory.labels[copies] = label
-        memory.labels[row] = label
-    return table.rows.sums(memory.labels, K + len(openers))
+    memory.sums = sums
+    return sums.values()
 
 
 def copies_of(table: Table, rows: Array) -> list[Array]:

@@ -315,8 +315,10 @@ def _targets(K: int, merges: list[tuple[int, int]]) -> Array:
 
 def relabelled(table: Table, memory: Memory, labels: Array, K: int) -> Centres:
     """Give the rows new labels below K, drop clusters without weight, and return the centres."""
-    total, mass = table.rows.sums(labels.astype(np.int32), K)
+    sums = table.rows.exact_sums(labels.astype(np.int32), K)
+    total, mass = sums.values()
     held = mass > 0
-    memory.labels[:] = compact(held)[labels]
-    memory.forget()
+    new = compact(held)
+    memory.labels[:] = new[labels]
+    memory.written(sums.relabelled(new, int(held.sum())))
     return Centres(table.geometry, table.geometry.centre(total[held], mass[held]))

@@ -103,7 +103,7 @@ def _one_by_one(
     found, moved = _rows_one_by_one(sample, Clustering(state.centres, own), goal, budget, rng)
     memory.labels[active], memory.cost[active] = own.labels[which], own.cost[which]
     memory.labels[weight == 0] = 0
-    memory.forget()
+    memory.written()
     return Clustering(found.centres, memory), moved
 
 

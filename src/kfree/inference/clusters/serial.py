@@ -49,7 +49,8 @@ def serial_pass(
     if openers.size:
         centres = Centres(table.geometry, np.concatenate([state.centres.mean, fresh.mean]))
         weight = table.rows.weights(slice(0, table.n))
-        total, mass = table.rows.sums(memory.labels, centres.mean.shape[0])
+        memory.sums = table.rows.exact_sums(memory.labels, centres.mean.shape[0])
+        total, mass = memory.sums.values()
         cost = float((weight * np.where(weight > 0, memory.cost, 0.0)).sum())
         changed = float(weight[before != memory.labels].sum())
         sums = sums._replace(total=total, mass=mass, cost=cost, changed=changed)

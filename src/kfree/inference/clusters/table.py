@@ -7,6 +7,7 @@ import numpy as np
 from kfree.families import Array, Geometry
 from kfree.kernels import kernels
 from kfree.rows import Norms, Rows
+from kfree.rows.exact_sums import ExactSums
 
 _NONE = np.empty(0)
 
@@ -128,20 +129,30 @@ def make_table(
     return Table(rows, geometry, base, content, unit, alone, copies)
 
 
-class Memory(NamedTuple):
+class Memory:
     """What is remembered of each row between passes; the arrays are written in place."""
 
-    labels: Array  # (n,) int32, nearest centre at the last assignment; -1 before the first
-    cost: Array  # (n,) divergence from it
-    low: Array  # (n,) no other centre costs less than this; -inf where nothing is known
+    def __init__(self, labels: Array, cost: Array, low: Array) -> None:
+        self.labels = labels  # (n,) int32, nearest centre at the last assignment; -1 before the first
+        self.cost = cost  # (n,) divergence from it
+        self.low = low  # (n,) no other centre costs less than this; -inf where nothing is known
+        self.sums: ExactSums | None = None  # of the rows by label; None where nobody knows them
 
     def forget(self) -> None:
         """Nothing is known of other centres: they have moved by more than bounds follow."""
         self.low[:] = -np.inf
 
+    def written(self, sums: ExactSums | None = None) -> None:
+        """Somebody has written labels: bounds no longer hold, and sums are those given, if they are known."""
+        self.forget()
+        self.sums = sums
+
     def relabel(self, new: Array) -> None:
         """Every label becomes its new number; bounds stay as they are."""
+        sums, self.sums = self.sums, None
         kernels().relabel(new, self.labels)
+        if sums is not None:
+            self.sums = sums.relabelled(new, int(new.max()) + 1)
 
 
 def make_memory(n: int) -> Memory:

@@ -4,7 +4,8 @@ import numpy as np
 
 from kfree.kernels.reference.clusters.bounds import near_threshold, open_decisions, unsettled
 from kfree.kernels.reference.clusters.nearest import nearest_dense
-from kfree.kernels.reference.rows.sums import distance_dense, tally_dense
+from kfree.kernels.reference.rows.exact_sums import move_dense
+from kfree.kernels.reference.rows.sums import add_dense, distance_dense, tally
 
 
 def _look(X, rows, shift, scale, look, base, norms, size):
@@ -15,6 +16,33 @@ def _look(X, rows, shift, scale, look, base, norms, size):
     nearest_dense(X, rows, shift, scale, coef, offset, np.zeros(2), labels, least, second, slack)
     count = open_decisions(base, np.array([X.shape[1]]), norms, size, limits, least, second, slack, unsure)
     return labels, base + second - 2 * slack, unsure[: count if coef.shape[0] > 1 else 0]
+
+
+def _decide(X, rows, shift, scale, mean, factor, looks, base, unit, alone, norms, size, lam, known, before, low, cost):
+    """Labels, how many rows were compared and how many of them the first look left open; None if a decision is left
+    open. Bounds and costs become those of the labels."""
+
+    def own(labels):
+        square = np.empty(rows.size)
+        distance_dense(X, rows, shift, scale, labels, mean, square)
+        return factor * square
+
+    labels, bound, list_ = before.copy(), low.copy(), np.empty(rows.size, np.intp)
+    if known:
+        cost[:] = own(before)
+        left = list_[: unsettled(cost, base, size, low, list_)].copy()
+    else:
+        left = np.arange(rows.size)
+    labels[left], bound[left], unsure = _look(X, rows[left], shift, scale, looks[0], base[left], norms, size)
+    doubts = left[unsure]
+    labels[doubts], bound[doubts], unsure = _look(X, rows[doubts], shift, scale, looks[1], base[doubts], norms, size)
+    if unsure.size:
+        return None
+    cost[:] = own(labels)
+    if near_threshold(cost, unit, alone, base, size, lam, list_):
+        return None
+    low[:] = bound
+    return labels, left.size, doubts.size
 
 
 def assign_dense(
@@ -36,7 +64,8 @@ def assign_dense(
     before,
     low,
     cost,
-    sums,
+    ledger,
+    reach,
 ):
     """Assign rows to their nearest centres by ``factor`` times squared distance, unless a decision is left open.
 
@@ -47,34 +76,21 @@ def assign_dense(
     ``low`` stay there.
 
     Returns whether a decision is left open, how many rows were compared with all centres, how many of them the first
-    look left open, the weight that changed label and the weighted sum of costs. Then ``before``, ``low`` and ``cost``
-    have become the labels, the bounds on all other costs and the costs, and ``sums`` has been added to (see
-    ``tally_dense``). If a decision is left open the numbers are zero, labels are as before, bounds that were ``known``
-    still hold, and ``cost`` and ``sums`` mean nothing.
+    look left open, and the weight that changed label. Then ``before``, ``low`` and ``cost`` have become the labels, the
+    bounds on all other costs and the costs, rows have been moved between the sums of their labels (see ``move_dense``),
+    and ``reach`` has been raised to the largest costs. If a decision is left open the numbers are zero, labels and sums
+    are as before, bounds that were ``known`` still hold, and ``cost`` and ``reach`` mean nothing.
     """
 
-    def own(labels):
-        square = np.empty(rows.size)
-        distance_dense(X, rows, shift, scale, labels, mean, square)
-        return factor * square
-
-    labels, bound, list_ = before.copy(), low.copy(), np.empty(rows.size, np.intp)
-    if known:
-        cost[:] = own(before)
-        left = list_[: unsettled(cost, base, size, low, list_)].copy()
-    else:
-        left = np.arange(rows.size)
-    labels[left], bound[left], unsure = _look(X, rows[left], shift, scale, looks[0], base[left], norms, size)
-    doubts = left[unsure]
-    labels[doubts], bound[doubts], unsure = _look(X, rows[doubts], shift, scale, looks[1], base[doubts], norms, size)
-    if unsure.size:
-        return True, 0, 0, 0.0, 0.0
-    cost[:] = own(labels)
-    if near_threshold(cost, unit, alone, base, size, lam, list_):
-        return True, 0, 0, 0.0, 0.0
-    low[:] = bound
-    changed, paid = tally_dense(X, rows, shift, scale, weight, labels, cost, before, *sums)
-    return False, left.size, doubts.size, changed, paid
+    found = _decide(
+        *(X, rows, shift, scale, mean, factor, looks, base, unit, alone, norms, size, lam, known, before, low, cost)
+    )
+    if found is None:
+        return True, 0, 0, 0.0
+    labels, compared, doubted = found
+    move_dense(X, rows, shift, scale, weight, before, labels, ledger)
+    changed, _ = tally(weight, labels, cost, before, reach)
+    return False, compared, doubted, changed
 
 
 def descend_dense(
@@ -108,11 +124,14 @@ def descend_dense(
         looks = (*short, limits[0]), (coef, offset, limits[1])
         for values in sums:
             values[:] = 0.0
-        table = (X, rows, shift, scale, weight, mean, factor, looks, base, none, none, norms, size, near)
-        undecided, some, doubts, changed, paid = assign_dense(*table, False, labels, low, cost, sums)
-        compared, doubted = compared + some, doubted + doubts
-        if undecided:
+        table = (X, rows, shift, scale, mean, factor, looks, base, none, none, norms, size, near)
+        found = _decide(*table, False, labels, low, cost)
+        if found is None:
             return t, False, compared, doubted
+        chosen, some, doubts = found
+        compared, doubted = compared + some, doubted + doubts
+        add_dense(X, rows, shift, scale, weight, chosen, total, mass)
+        changed, paid = tally(weight, chosen, cost, labels, reach)
         trace[t] = paid, changed, size
         still = changed / whole <= tol
         opens = may_open and reach.max() > lam and (pause >= wait or still)

@@ -72,12 +72,6 @@ def tally(weight, labels, cost, before, reach):
     return float(changed), float((w[w > 0] * cost[w > 0]).sum())
 
 
-def tally_dense(X, rows, shift, scale, weight, labels, cost, before, total, mass, reach):
-    """``add_dense`` and ``tally`` of the same rows; ``rows`` are 0, 1, ... of ``X``."""
-    add_dense(X, rows, shift, scale, weight, labels, total, mass)
-    return tally(weight, labels, cost, before, reach)
-
-
 def distance_csr(data, indices, indptr, rows, scale, labels, mean, norm, square):
     """The same for compressed sparse rows; ``norm`` holds the squared norms of the means."""
     gap = _csr(data, indices, indptr, rows, scale, mean.shape[1]) - mean[labels]

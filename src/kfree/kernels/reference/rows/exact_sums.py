@@ -1,0 +1,91 @@
+"""Sums of rows by label that do not depend on the order in which rows are added.
+
+An entry times a power of two (the ``inverse`` of its column) is below 1. It is cut in a multiple of 2^-36 and one of
+2^-72, and whole numbers of these are added up: ``limbs`` of 36 bits, lowest first. The last column holds the weights.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfree.kernels.reference.rows.sums import _csr, _dense
+
+_BITS = 36
+
+
+def _whole_parts(value):
+    """The two parts of entries, as whole numbers of 2^-36 and 2^-72."""
+    coarse = np.rint(value * 2.0**_BITS)
+    fine = np.rint((value * 2.0**_BITS - coarse) * 2.0**_BITS)
+    return coarse.astype(np.int64), fine.astype(np.int64)
+
+
+def _carried(low, middle, high):
+    over = low >> _BITS
+    middle = middle + over
+    beyond = middle >> _BITS
+    return low - (over << _BITS), middle - (beyond << _BITS), high + beyond
+
+
+def _move(x, rows, scale, weight, before, labels, ledger):
+    inverse, whole, _, limbs, _ = ledger
+    w = weight[rows] if weight.size else np.ones(rows.size)
+    s = scale[rows] if scale.size else np.ones(rows.size)
+    factor, mass = (s, np.ones(rows.size)) if whole else (w * s, w)
+    entries = np.concatenate([x * factor[:, None], mass[:, None]], axis=1) * inverse
+    times = w.astype(np.int64)[:, None] if whole else 1
+    coarse, fine = _whole_parts(entries)
+    for here, sign in ((labels, 1), (before, -1)):
+        moved = (labels != before) & (here >= 0)
+        np.add.at(limbs[0], here[moved], sign * (fine * times)[moved])
+        np.add.at(limbs[1], here[moved], sign * (coarse * times)[moved])
+    limbs[:] = _carried(*limbs)
+
+
+def move_dense(X, rows, shift, scale, weight, before, labels, ledger):
+    """Take rows whose label has changed out of the sums of the label before and add them to those of the new one (-1:
+    none). A row counts as w t(x) and, in the last column, w.
+
+    ``ledger`` holds the inverses of the columns; whether weights are whole, so that parts are multiplied by them as if
+    there were so many copies (else entries are, before they are cut); parts (what has been added, exactly, but is not in
+    the limbs yet: here nothing), limbs, and the weight of what is in the parts.
+    """
+    _move(_dense(X, rows, shift, np.empty(0)), rows, scale, weight, before, labels, ledger)
+
+
+def move_csr(data, indices, indptr, rows, scale, weight, before, labels, ledger):
+    """The same for compressed sparse rows."""
+    x = _csr(data, indices, indptr, rows, np.empty(0), ledger[3].shape[2] - 1)
+    _move(x, rows, scale, weight, before, labels, ledger)
+
+
+def carry_sums(ledger):
+    """Bring what is in the parts to the limbs."""
+    _, _, parts, limbs, held = ledger
+    limbs[1] += np.rint(parts[0] * 2.0**_BITS).astype(np.int64)
+    limbs[0] += np.rint(parts[1] * 2.0 ** (2 * _BITS)).astype(np.int64)
+    limbs[:] = _carried(*limbs)
+    parts[:], held[:] = 0.0, 0
+
+
+def sum_costs(weight, cost, whole, inverse):
+    """The weighted sum of costs, each of which times ``inverse`` is below 1, in limbs."""
+    w = weight if weight.size else np.ones(cost.size)
+    w, cost = w[w > 0], cost[w > 0]
+    coarse, fine = _whole_parts((cost if whole else w * cost) * inverse)
+    times = w.astype(np.int64) if whole else 1
+    return tuple(int(limb) for limb in _carried((fine * times).sum(), (coarse * times).sum(), 0))
+
+
+def extent_dense(X, rows, scale, least, largest):
+    """Lower ``least`` and raise ``largest`` to the extremes of each column of rows times their scales."""
+    x = _dense(X, rows, np.zeros(X.shape[1]), scale)
+    np.minimum(least, x.min(axis=0, initial=np.inf), out=least)
+    np.maximum(largest, x.max(axis=0, initial=-np.inf), out=largest)
+
+
+def extent_csr(data, indices, indptr, rows, scale, least, largest):
+    """The same for the stored entries of compressed sparse rows."""
+    x = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, least.size))[rows]
+    values = x.data * np.repeat(scale[rows], np.diff(x.indptr)) if scale.size else x.data.astype(float)
+    np.minimum.at(least, x.indices, values)
+    np.maximum.at(largest, x.indices, values)

@@ -1,0 +1,154 @@
+"""Sums of rows by label in whole numbers: they do not depend on the order in which rows are added, nor on the spans,
+threads or machines that add them, and rows can be taken out again without a trace.
+
+An entry is a power of two of its column (above all its entries) times a number below 1, of which 72 bits are kept.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.kernels import kernels
+
+_BITS = 36
+#: Whole weights up to this are so many copies, to the last bit; larger ones, and all others, multiply the entries.
+MOST_COPIES = 4096
+
+
+class Grid(NamedTuple):
+    """What entries are measured in."""
+
+    exponent: Array  # (p + 1,) int: entries of a column are below 2**exponent; the last is that of the weights
+    whole: bool  # weights are whole numbers
+
+    @classmethod
+    def of(cls, largest: Array, weight: Array) -> "Grid":
+        """The grid of columns whose entries are at most so large, and of the weights of the rows ((0,) for ones)."""
+        heaviest = float(weight.max()) if weight.size else 1.0
+        whole = not weight.size or bool(heaviest <= MOST_COPIES and (weight == np.rint(weight)).all())
+        each, mass = np.frexp(largest)[1], np.frexp(heaviest)[1]
+        exponents = np.append(each, 1) if whole else np.append(each + mass, mass)
+        return cls(np.clip(exponents, -1000, 1024), whole)
+
+    @property
+    def inverse(self) -> Array:
+        """(p + 1,) what makes entries smaller than 1."""
+        return np.ldexp(1.0, -self.exponent)
+
+
+class ExactSums:
+    """Sums by label (K, p) and weights (K,), as whole numbers."""
+
+    def __init__(self, K: int, grid: Grid, inverse: Array | None = None) -> None:
+        self.grid, size = grid, grid.exponent.size
+        self._inverse = grid.inverse if inverse is None else inverse
+        self._parts, self._limbs = np.zeros((2, K, size)), np.zeros((3, K, size), np.int64)
+        self._held = np.zeros(1, np.int64)
+
+    @property
+    def ledger(self) -> tuple[Any, ...]:
+        """What kernels write to."""
+        return self._inverse, self.grid.whole, self._parts, self._limbs, self._held
+
+    @property
+    def limbs(self) -> Array:
+        """(3, K, p + 1) int64, of 36 bits each."""
+        if self._held[0]:
+            kernels().carry_sums(self.ledger)
+        return self._limbs
+
+    @property
+    def K(self) -> int:
+        """Number of labels."""
+        return self._limbs.shape[1]
+
+    def resized(self, K: int) -> "ExactSums":
+        """The same for another number of labels; those that are dropped must be empty."""
+        if self.K == K:
+            return self
+        other, kept = ExactSums(K, self.grid, self._inverse), min(K, self.K)
+        other._limbs[:, :kept] = self.limbs[:, :kept]
+        return other
+
+    def relabelled(self, new: Array, K: int) -> "ExactSums":
+        """The same after every label has become its new number."""
+        other = ExactSums(K, self.grid, self._inverse)
+        np.add.at(other._limbs, (slice(None), new[: self.K]), self.limbs)
+        other._limbs[:] = _carried(other._limbs)
+        return other
+
+    def add(self, other: "ExactSums") -> None:
+        """Add the sums of other rows."""
+        self._limbs = _carried(self.limbs + other.limbs)
+
+    def values(self) -> tuple[Array, Array]:
+        """Sums (K, p) and weights (K,)."""
+        found = np.ldexp(_value(self.limbs), self.grid.exponent)
+        return found[:, :-1], found[:, -1]
+
+
+class Shares:
+    """Sums that several threads add to, each to its own share."""
+
+    def __init__(self, K: int, grid: Grid) -> None:
+        self._K, self._grid, self._inverse = K, grid, grid.inverse
+        self._free: SimpleQueue[ExactSums] = SimpleQueue()
+        self._all: list[ExactSums] = []
+
+    @contextmanager
+    def one(self) -> Iterator[ExactSums]:
+        """A share that nobody else adds to meanwhile."""
+        try:
+            mine = self._free.get_nowait()
+        except Empty:
+            mine = ExactSums(self._K, self._grid, self._inverse)
+            self._all.append(mine)
+        yield mine
+        self._free.put(mine)
+
+    def total(self, known: ExactSums | None) -> ExactSums:
+        """All of them, and what was known before."""
+        first = ExactSums(self._K, self._grid, self._inverse) if known is None else known.resized(self._K)
+        for share in self._all:
+            first.add(share)
+        return first
+
+
+class CostSum:
+    """A weighted sum of costs, free of their order."""
+
+    def __init__(self, largest: float, weight: Array) -> None:
+        grid = Grid.of(np.array([largest]), weight) if np.isfinite(largest) else None
+        self._grid, self._limbs, self._largest = grid, np.zeros(3, np.int64), largest
+
+    def limbs(self, cost: Array, weight: Array) -> Array:
+        """The sum of some costs, none of which exceeds the largest."""
+        if self._grid is None:
+            return np.zeros(3, np.int64)
+        return np.array(kernels().sum_costs(weight, cost, self._grid.whole, self._grid.inverse[0]))
+
+    def add(self, limbs: Array) -> None:
+        """Add the sum of some costs."""
+        self._limbs = _carried(self._limbs + limbs)
+
+    @property
+    def value(self) -> float:
+        """The sum; infinite if a cost is."""
+        return self._largest if self._grid is None else float(np.ldexp(_value(self._limbs), self._grid.exponent[0]))
+
+
+def _carried(limbs: Array) -> Array:
+    """The same numbers with limbs of 36 bits."""
+    low, middle, high = limbs
+    middle = middle + (low >> _BITS)
+    return np.stack([low & (2**_BITS - 1), middle & (2**_BITS - 1), high + (middle >> _BITS)])
+
+
+def _value(limbs: Array) -> Array:
+    """As floats; whole numbers up to 2**53 times 2**-36 are rounded once."""
+    low, middle, high = limbs
+    return (high * 2.0**_BITS + middle) * 2.0**-_BITS + low * 2.0 ** (-2 * _BITS)
