@@ -10,7 +10,6 @@ namespace {
 constexpr i64 BLOCK = 16384;  // entries of rows that are worked on together
 
 template <class R> using Look = std::tuple<Mat<const R>, Vec<const R>, Three>;
-using Sums = std::tuple<MatOut, Out, Out>;
 using Assigned = std::tuple<bool, i64, i64, double>;
 using Rule = std::tuple<i64, i64, double, double, bool>;
 using Descent = std::tuple<i64, bool, i64, i64>;
@@ -250,14 +249,14 @@ bool any_empty(In mass) {
 template <class T, class R> Descent descend_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, In base,
                                                   In anchor, double factor, double lam, Rule rule, Vec<const R>,
                                                   std::tuple<Three, Three> limits, MatOut mean, Vec<i32> labels,
-                                                  Out low, Out cost, Sums sums, MatOut trace) {
+                                                  Out low, Out cost, Ledger ledger, Out reach, MatOut trace) {
     auto [pause, wait, tol, whole, may_open] = rule;
-    const auto [total, mass, reach] = sums;
     const double near = lam < INF ? lam : NOT_A_NUMBER;
     const i64 n = rows.n, tiles = (n + LANES<R> - 1) / LANES<R>;
     const Room<R> packed(tiles * LANES<R> * X.p, R(0));
     pack(X, rows.data, n, shift, scale, packed.data);
-    const Room<i32> chosen(n);
+    const Room<i32> chosen(n), counted(n, -1);  // labels, and those that the sums are of
+    const Room<double> total(mean.n * mean.p), mass(mean.n);
     const Some all{rows.data, base.data, n};
     Problem<T> problem{X, shift, scale, mean, factor, {}, 0.0};
     Products<R> products(mean.n, mean.p);
@@ -265,8 +264,7 @@ template <class T, class R> Descent descend_dense(Mat<const T> X, Rows rows, In 
     require(mean.n > 0 && trace.n > 0, "there must be a centre, and a line of the trace");
     for (;; ++t) {
         products.update(problem, anchor);
-        for (i64 a = 0; a < total.n * total.p; ++a) total.data[a] = 0.0;
-        for (i64 k = 0; k < mass.n; ++k) mass[k] = reach[k] = 0.0;
+        for (double& most : reach) most = 0.0;
         Sight<R> sight(products.first(std::get<0>(limits)), problem.norms, problem.size);
         i64 doubts = 0;
         for (i64 start = 0; start < n; start += sight.run)
@@ -279,14 +277,20 @@ template <class T, class R> Descent descend_dense(Mat<const T> X, Rows rows, In 
             undecided = count_near(cost, {}, {}, base, problem.size, near);
         }
         if (undecided) return {t, false, (t + 1) * n, doubted};
-        add_dense(X, rows, shift, scale, weight, chosen, total, mass);
-        const auto [changed, paid] = tally(weight, chosen, cost, labels, reach);
+        move_dense(X, rows, shift, scale, weight, counted, chosen, ledger);
+        for (i64 i = 0; i < n; ++i) counted[i] = chosen[i];
+        const auto [changed, _] = tally(weight, chosen, cost, labels, reach);
+        double most = 0.0;
+        for (const double far : reach) most = larger(most, far);
+        const double paid = sum_of_costs(weight, cost, std::get<1>(ledger), most);
         trace[t][0] = paid, trace[t][1] = changed, trace[t][2] = problem.size;
         const bool still = changed / whole <= tol;
         const bool opens = may_open && largest_exceeds(reach, lam) && (pause >= wait || still);
-        if (opens || still || any_empty(mass) || t + 1 == trace.n) break;
+        if (opens || still || t + 1 == trace.n) break;
+        read_sums(ledger, total.as(mean.n, mean.p), mass);
+        if (any_empty(mass)) break;
         for (i64 k = 0; k < mean.n; ++k)
-            for (i64 j = 0; j < mean.p; ++j) mean[k][j] = total[k][j] / mass[k];
+            for (i64 j = 0; j < mean.p; ++j) mean[k][j] = total[k * mean.p + j] / mass[k];
         ++pause;
     }
     return {t + 1, true, (t + 1) * n, doubted};
@@ -306,7 +310,7 @@ static const border::Kernel kernels[] = {
                    descend_dense<float, double>>(
         "descend_dense(X[n,p], rows[n]<n, shift[p], scale[n]?, weight[n]?, base[n], anchor[p], factor, lam, "
         "rule(pause, wait, tol, whole, may_open), first[*], limits(first(eps, tiny, largest), "
-        "second(eps, tiny, largest)), mean[K,p], labels[n], low[n], cost[n], sums(total[K,p], mass[K], reach[K]), "
-        "trace[*,3])"),
+        "second(eps, tiny, largest)), mean[K,p], labels[n], low[n], cost[n], "
+        "ledger(inverse[p+1], whole, parts[2,K,p+1], limbs[3,K,p+1], held[1]), reach[K], trace[*,3])"),
 };
 static const border::Publish publish(kernels);

@@ -1,5 +1,7 @@
 #include "rows/exact_sums.h"
 
+#include <cmath>
+
 #include "border.h"
 #include "rows/columns.h"
 #include "rows/entries.h"
@@ -169,6 +171,21 @@ template <class T> static void move_csr(Vec<const T> data, Vec<const i32> indice
 
 static void carry_sums(Ledger ledger) { Book(ledger).carry(); }
 
+// As rows/exact_sums.py reads them.
+static double value_of(i64 low, i64 middle, i64 high) {
+    return (double(high) * 0x1p36 + double(middle)) * 0x1p-36 + double(low) * 0x1p-72;
+}
+
+void read_sums(Ledger ledger, MatOut total, Out mass) {
+    Book book(ledger);
+    if (book.held) book.carry();
+    for (i64 k = 0; k < total.n; ++k)
+        for (i64 j = 0; j <= book.p; ++j) {
+            const double value = value_of(book.limbs[0](k, j), book.limbs[1](k, j), book.limbs[2](k, j));
+            (j < book.p ? total(k, j) : mass[k]) = value / book.inverse[j];
+        }
+}
+
 // Sums of the two parts of some numbers, side by side: any order gives the same.
 static void sum_parts(const double* value, i64 n, double inverse, double& coarse, double& fine) {
     using V = Lanes<double>;
@@ -210,6 +227,20 @@ static std::tuple<i64, i64, i64> sum_costs(In weight, In cost, bool whole, doubl
         carry_one(coarse, fine, low, middle, high);
     }
     return {low, middle, high};
+}
+
+double sum_of_costs(In weight, In cost, bool whole, double largest) {
+    if (!(largest < INF)) return largest;
+    int exponent = 0;
+    std::frexp(largest, &exponent);
+    double heaviest = 0.0;
+    if (!whole)
+        for (const double w : weight) heaviest = larger(heaviest, w);
+    int more = 0;
+    std::frexp(heaviest, &more);
+    exponent = int(larger(-1000, smaller(1024, i64(exponent + (whole ? 0 : more)))));
+    const auto [low, middle, high] = sum_costs(weight, cost, whole, std::ldexp(1.0, -exponent));
+    return std::ldexp(value_of(low, middle, high), exponent);
 }
 
 // The least and the largest entry of each column, of rows times their scales.
@@ -254,6 +285,8 @@ static const border::Kernel kernels[] = {
     border::kernel<move_dense<double>, move_dense<float>>(
         "move_dense(X[N,p], rows[n]<N, shift[p], scale[N]?, weight[N]?, before[n]<K|-1, labels[n]<K|-1, "
         "ledger(inverse[p+1], whole, parts[2,K,p+1], limbs[3,K,p+1], held[1]))"),
+    border::kernel<read_sums>(
+        "read_sums(ledger(inverse[p+1], whole, parts[2,K,p+1], limbs[3,K,p+1], held[1]), total[K,p], mass[K])"),
     border::kernel<sum_costs>("sum_costs(weight[n]?, cost[n], whole, inverse)"),
 };
 static const border::Publish publish(kernels);

@@ -11,6 +11,12 @@
 // weight of the rows in the parts.
 using Ledger = std::tuple<In, bool, Cube<double>, Cube<i64>, Vec<i64>>;
 
+// Costs up to `largest`, weighted and added up free of their order.
+double sum_of_costs(In weight, In cost, bool whole, double largest);
+
+// Sums and weights as numbers; what was held is carried first.
+void read_sums(Ledger ledger, MatOut total, Out mass);
+
 // Rows whose label has changed are moved from the sums of the label before to those of the new one; -1 is none.
 template <class T> void move_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, Labels before,
                                    Labels labels, Ledger ledger);

@@ -26,7 +26,7 @@ FILES = {
     "mixtures.soft_assignment": "add_squares collect soften subtract_squares weighted_scores",
     "mixtures.whitened": "assign_rows gains_apart",
     "mixtures.wishart": "best_sticks stick_terms wishart_divergence wishart_form wishart_posterior wishart_view",
-    "rows.exact_sums": "carry_sums extent_csr extent_dense move_csr move_dense sum_costs",
+    "rows.exact_sums": "carry_sums extent_csr extent_dense move_csr move_dense read_sums sum_costs",
     "rows.hashes": "find_content hash_csr hash_dense",
     "rows.sums": (
         "add_csr add_dense distance_csr distance_dense measure_dense own_csr own_dense tally "

@@ -239,9 +239,13 @@ def _norms(X: Any) -> Array:
 def weighted_mean(X: Any, weight: Array, scale: Array) -> Array:
     """Weighted mean of the (scaled) rows."""
     if sp.issparse(X):
-        total, mass = CsrRows(X, weight=weight, scale=scale).whole
-    else:
-        total, mass = DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1])).whole
+        return mean_of(CsrRows(X, weight=weight, scale=scale))
+    return mean_of(DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1])))
+
+
+def mean_of(rows: Rows) -> Array:
+    """Weighted mean of rows."""
+    total, mass = rows.whole
     return total[0] / mass[0]
 
 
@@ -311,9 +315,13 @@ def make_rows(
     if sp.issparse(X):
         rows: Rows = CsrRows(X, weight=weight, scale=scale, dtype=dtype)
         return Prepared(rows, family, np.zeros(X.shape[1]), unit, least, short, once)
-    if shift is None:
-        shift = _near(weighted_mean(X, weight, scale)) if family.translates else np.zeros(X.shape[1])
-    rows = DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype)
+    if shift is not None or not family.translates:
+        shift = np.zeros(X.shape[1]) if shift is None else shift
+        rows = DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype)
+    else:
+        rows = DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1]), dtype=dtype)
+        shift = _near(mean_of(rows))
+        rows = rows.shifted(shift)
     return Prepared(rows, family, shift, unit, least, short, once)
 
 

@@ -208,7 +208,7 @@ class Rows(ABC):
         lam: float,
         rule: tuple[int, int, float, float, bool],
         memory: tuple[Array, Array, Array],
-        sums: tuple[Array, Array, Array],
+        sums: tuple[ExactSums, Array],
         room: int,
     ) -> Descent | None:
         """Several assignments of the whole table, centres moved between, in one call, where there is one: what it
@@ -260,7 +260,7 @@ class Rows(ABC):
 
     def exact_sums(self, labels: Array, K: int) -> ExactSums:
         """The same as whole numbers."""
-        shares = Shares(K, self.grid)
+        shares = Shares(ExactSums(K, self.grid))
 
         def of_span(span: slice) -> None:
             with shares.one() as mine:
@@ -268,7 +268,7 @@ class Rows(ABC):
 
         for _ in self.each(of_span):
             pass
-        return shares.total(None)
+        return shares.total()
 
 
 @cache

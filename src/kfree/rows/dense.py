@@ -29,6 +29,15 @@ class DenseRows(Rows):
         # Of a memory map the array underneath, which kernels accept.
         self._view = np.asarray(X) if X.flags.c_contiguous and X.dtype in (np.float32, np.float64) else None
 
+    def shifted(self, shift: Array) -> "DenseRows":
+        """The same rows less something else; what is known of their extent stays known."""
+        other = DenseRows(self.X, weight=self.weight, scale=self.scale, shift=shift, dtype=self.dtype)
+        other.extent = self.extent
+        if not self.scale.size and not self.shift.any():  # their sum need not be formed again
+            total, mass = self.whole
+            other.whole = np.asarray(np.longdouble(total) - np.longdouble(mass)[:, None] * shift, np.float64), mass
+        return other
+
     def _window(self, rows: Any) -> tuple[Array, Array, Array]:
         """An array that holds the rows, their positions in it, and the row scales that go with it."""
         if self._view is not None and not isinstance(rows, slice):
@@ -162,7 +171,7 @@ class DenseRows(Rows):
         lam: float,
         rule: tuple[int, int, float, float, bool],
         memory: tuple[Array, Array, Array],
-        sums: tuple[Array, Array, Array],
+        sums: tuple[ExactSums, Array],
         room: int,
     ) -> Descent:
         """The same as for any rows, in one call."""
@@ -170,7 +179,8 @@ class DenseRows(Rows):
         trace, looks = np.empty((room, 3)), (limits_of(self.dtype), limits_of(_DOUBLE))
         metric = geometry.anchor, geometry.family.euclidean_factor
         table = X, index, self.shift, scale, self.weight, base, *metric, lam, rule
-        count, *rest = kernels().descend_dense(*table, np.empty(0, self.dtype), looks, mean, *memory, sums, trace)
+        ends = sums[0].ledger, sums[1]
+        count, *rest = kernels().descend_dense(*table, np.empty(0, self.dtype), looks, mean, *memory, *ends, trace)
         return Descent(trace[:count], *rest)
 
     def two_means(self, rows: Array, labels: Array, steps: int, mean: Array, usable: Array) -> bool:

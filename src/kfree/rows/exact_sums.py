@@ -66,6 +66,10 @@ class ExactSums:
         """Number of labels."""
         return self._limbs.shape[1]
 
+    def empty(self) -> "ExactSums":
+        """Sums of no rows, for as many labels."""
+        return ExactSums(self.K, self.grid, self._inverse)
+
     def resized(self, K: int) -> "ExactSums":
         """The same for another number of labels; those that are dropped must be empty."""
         if self.K == K:
@@ -87,17 +91,18 @@ class ExactSums:
 
     def values(self) -> tuple[Array, Array]:
         """Sums (K, p) and weights (K,)."""
-        found = np.ldexp(_value(self.limbs), self.grid.exponent)
-        return found[:, :-1], found[:, -1]
+        total, mass = np.empty((self.K, self.grid.exponent.size - 1)), np.empty(self.K)
+        kernels().read_sums(self.ledger, total, mass)
+        return total, mass
 
 
 class Shares:
-    """Sums that several threads add to, each to its own share."""
+    """Sums that several threads add to, each to its own share; the first of them is what was known before."""
 
-    def __init__(self, K: int, grid: Grid) -> None:
-        self._K, self._grid, self._inverse = K, grid, grid.inverse
+    def __init__(self, first: ExactSums) -> None:
         self._free: SimpleQueue[ExactSums] = SimpleQueue()
-        self._all: list[ExactSums] = []
+        self._free.put(first)
+        self._all = [first]
 
     @contextmanager
     def one(self) -> Iterator[ExactSums]:
@@ -105,15 +110,15 @@ class Shares:
         try:
             mine = self._free.get_nowait()
         except Empty:
-            mine = ExactSums(self._K, self._grid, self._inverse)
+            mine = self._all[0].empty()
             self._all.append(mine)
         yield mine
         self._free.put(mine)
 
-    def total(self, known: ExactSums | None) -> ExactSums:
-        """All of them, and what was known before."""
-        first = ExactSums(self._K, self._grid, self._inverse) if known is None else known.resized(self._K)
-        for share in self._all:
+    def total(self) -> ExactSums:
+        """All of them together."""
+        first, *others = self._all
+        for share in others:
             first.add(share)
         return first
 

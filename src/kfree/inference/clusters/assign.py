@@ -67,8 +67,9 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
     """
     rows, K = table.rows, centres.mean.shape[0]
     near = lam if lam is not None and np.isfinite(lam) else np.nan  # nothing is near it
-    earlier, memory.sums = sums_by_label(table, memory), None  # an interrupt leaves labels that nobody knows the sums of
-    shares = Shares(K if earlier is None else max(K, earlier.K), rows.grid)
+    earlier = sums_by_label(table, memory)
+    shares = Shares(ExactSums(K, rows.grid) if earlier is None else earlier.resized(max(K, earlier.K)))
+    memory.sums = None  # an interrupt leaves labels that nobody knows the sums of
 
     def of_span(span: slice) -> tuple[Array, float, int]:
         before, cost, low = memory.labels[span], memory.cost[span], memory.low[span]
@@ -85,7 +86,7 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
     for span_reach, span_changed, span_ties in rows.each(of_span):
         np.maximum(reach, span_reach, out=reach)
         changed, ties = changed + span_changed, ties + span_ties
-    memory.sums = shares.total(earlier).resized(K)
+    memory.sums = shares.total().resized(K)
     return Sums(*memory.sums.values(), changed, total_cost(table, memory.cost, float(reach.max())), ties, reach)
 
 

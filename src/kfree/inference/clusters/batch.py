@@ -127,8 +127,10 @@ def levels(table: Table) -> Iterator[Level]:
         weight = table.rows.weight[rows] if table.rows.weight.size else np.empty(0)
         if rows.size > m and not weight.size:
             _, first, copies = np.unique(table.hashes[rows], return_index=True, return_counts=True)
-            order = np.argsort(first)
-            rows, weight = rows[first[order]], copies[order].astype(float)
+            rows, weight = rows[first], copies.astype(float)
+        else:
+            order = np.lexsort((*([weight] if weight.size else []), table.hashes[rows]))
+            rows, weight = rows[order], weight[order] if weight.size else weight
         yield Level(rows, weight)
 
 

@@ -19,6 +19,7 @@ from kfree.inference.goal import Goal
 from kfree.inference.labels import compact
 from kfree.inference.loop import Budget, Info, Outcome, run
 from kfree.kernels import kernels
+from kfree.rows.exact_sums import ExactSums
 
 
 class Clustering(NamedTuple):
@@ -108,12 +109,13 @@ def _plain_passes(
     Returns the state after them, what is to be told of them, and the sums of the assignment to the centres of that
     state, if it has been made.
     """
-    K, p = state.centres.mean.shape
+    K = state.centres.mean.shape[0]
     if not _short(table, K):
         return state, (), None
     memory = state.clustering.memory
     mean, weight = state.centres.mean.copy(), table.rows.total_weight()
-    total, mass, reach = np.empty((K, p)), np.empty(K), np.empty(K)
+    sums, reach = ExactSums(K, table.rows.grid), np.empty(K)
+    known, memory.sums = memory.sums, None
     done = table.rows.descend(
         mean,
         table.geometry,
@@ -121,12 +123,12 @@ def _plain_passes(
         goal.lam,
         (state.pause, opening.pause, goal.tol, weight, bool(goal.max_clusters > K)),
         (memory.labels, memory.low, memory.cost),
-        (total, mass, reach),
+        (sums, reach),
         min(room, CLUSTERS.passes_at_once),
     )
     if done is None:
+        memory.sums = known
         return state, (), None
-    memory.sums = None
     note_doubts(table, done.compared, done.doubted)
     lines = done.trace[: len(done.trace) - done.complete].tolist()
     penalty = goal.lam * K if np.isfinite(goal.lam) else 0.0
@@ -136,7 +138,8 @@ def _plain_passes(
         memory.forget()  # the bounds are those of the pass before
         return state, told, None
     cost, changed, _ = done.trace[-1]
-    return state, told, Sums(total, mass, changed, cost, 0, reach)
+    memory.sums = sums
+    return state, told, Sums(*sums.values(), changed, cost, 0, reach)
 
 
 def _short(table: Table, K: int) -> bool:
@@ -235,10 +238,11 @@ def _open(table: Table, memory: Memory, openers: Array, K: int) -> tuple[Array, 
     known = sums_by_label(table, memory)
     assert known is not None  # all rows have been assigned
     sums, memory.sums = known.resized(K + len(openers)), None
-    for label, (row, copies) in enumerate(zip(openers, copies_of(table, openers)), start=K):
-        copies = np.union1d(copies, row)
-        table.rows.move(copies, memory.labels[copies], np.full(copies.size, label, np.int32), sums)
-        memory.labels[copies] = label
+    copies = copies_of(table, openers)
+    rows = np.concatenate(copies)
+    new = np.repeat(np.arange(K, K + len(openers), dtype=np.int32), [same.size for same in copies])
+    table.rows.move(rows, memory.labels[rows], new, sums)
+    memory.labels[rows] = new
     memory.sums = sums
     return sums.values()
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from kfree.kernels.reference.clusters.bounds import near_threshold, open_decisions, unsettled
 from kfree.kernels.reference.clusters.nearest import nearest_dense
-from kfree.kernels.reference.rows.exact_sums import move_dense
-from kfree.kernels.reference.rows.sums import add_dense, distance_dense, tally
+from kfree.kernels.reference.rows.exact_sums import move_dense, read_sums
+from kfree.kernels.reference.rows.sums import distance_dense, tally
 
 
 def _look(X, rows, shift, scale, look, base, norms, size):
@@ -94,7 +94,7 @@ def assign_dense(
 
 
 def descend_dense(
-    X, rows, shift, scale, weight, base, anchor, factor, lam, rule, first, limits, mean, labels, low, cost, sums, trace
+    X, rows, shift, scale, weight, base, anchor, factor, lam, rule, first, limits, mean, labels, low, cost, ledger, reach, trace
 ):
     """Assign rows to their nearest ``mean`` (see ``assign_dense``), move the means, and so on until something else is
     due: a row may open a cluster, next to nothing changes, a cluster has lost its weight, a decision is left open, or
@@ -106,14 +106,15 @@ def descend_dense(
 
     Returns how many passes were made, whether the last assignment was completed, how many rows were compared with all
     centres and how many of them the first look left open. After the last assignment the means are not moved: labels,
-    bounds, costs and ``sums`` are those of ``mean``, unless it was not completed: then labels and bounds are of the
+    bounds, costs and the sums in ``ledger`` (empty before; see ``move_dense``) are those of ``mean``, unless it was not completed: then labels and bounds are of the
     means before. A line of ``trace`` holds the weighted sum of costs, the weight that changed label, and the magnitude
     of the offsets.
     """
     pause, wait, tol, whole, may_open = rule
     near = lam if lam < np.inf else np.nan
     none = np.empty(0)
-    total, mass, reach = sums
+    counted = np.full(rows.size, -1, np.int32)
+    total, mass = np.empty(mean.shape), np.empty(len(mean))
     compared = doubted = 0
     for t in range(len(trace)):
         coef, square, at_anchor = 2 * factor * (mean - anchor), (mean**2).sum(axis=1), float((anchor**2).sum())
@@ -122,20 +123,23 @@ def descend_dense(
         with np.errstate(over="ignore"):  # what leaves the range of the first look decides nothing
             short = coef.astype(first.dtype), offset.astype(first.dtype)
         looks = (*short, limits[0]), (coef, offset, limits[1])
-        for values in sums:
-            values[:] = 0.0
+        reach[:] = 0.0
         table = (X, rows, shift, scale, mean, factor, looks, base, none, none, norms, size, near)
         found = _decide(*table, False, labels, low, cost)
         if found is None:
             return t, False, compared, doubted
         chosen, some, doubts = found
         compared, doubted = compared + some, doubted + doubts
-        add_dense(X, rows, shift, scale, weight, chosen, total, mass)
+        move_dense(X, rows, shift, scale, weight, counted, chosen, ledger)
+        counted = chosen.copy()
         changed, paid = tally(weight, chosen, cost, labels, reach)
         trace[t] = paid, changed, size
         still = changed / whole <= tol
         opens = may_open and reach.max() > lam and (pause >= wait or still)
-        if opens or still or mass.min() <= 0 or t + 1 == len(trace):
+        if opens or still or t + 1 == len(trace):
+            break
+        read_sums(ledger, total, mass)
+        if mass.min() <= 0:
             break
         mean[:] = total / mass[:, None]
         pause += 1

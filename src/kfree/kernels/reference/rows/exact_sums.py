@@ -67,6 +67,14 @@ def carry_sums(ledger):
     parts[:], held[:] = 0.0, 0
 
 
+def read_sums(ledger, total, mass):
+    """Sums and weights as numbers; what is in the parts is brought to the limbs first."""
+    carry_sums(ledger)
+    low, middle, high = ledger[3]
+    value = ((high * 2.0**_BITS + middle) * 2.0**-_BITS + low * 2.0 ** (-2 * _BITS)) / ledger[0]
+    total[:], mass[:] = value[:, :-1], value[:, -1]
+
+
 def sum_costs(weight, cost, whole, inverse):
     """The weighted sum of costs, each of which times ``inverse`` is below 1, in limbs."""
     w = weight if weight.size else np.ones(cost.size)
