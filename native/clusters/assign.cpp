@@ -167,14 +167,14 @@ bool copy_labels(Labels from, i64 K, i32* __restrict to) {
 template <class T, class R> Assigned assign_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, MatIn mean,
                                                   double factor, std::tuple<Look<R>, Look<double>> looks, In base,
                                                   In unit, In alone, Three norms, double size, double lam, bool known,
-                                                  Vec<i32> before, Out low, Out cost, Ledger ledger,
-                                                  Out reach) {
+                                                  Vec<i32> before, Out low, Out cost, Ledger ledger, Out reach) {
     const i64 n = rows.n, block = larger(BLOCK / larger(X.p, i64(1)), i64(RUN));
     const Problem<T> problem{X, shift, scale, mean, factor, norms, size};
     Assignment<T, R> assignment(problem, std::get<0>(looks), std::get<1>(looks), known ? smaller(block, n) : 0);
     const Room<i32> labels(n);
     const auto undecided = [&](i64 done) {  // what has been added is taken out again
-        move_dense(X, rows.part(0, done), shift, scale, weight, Labels{labels.data, done}, before.part(0, done), ledger);
+        move_dense(X, rows.part(0, done), shift, scale, weight, Labels{labels.data, done}, before.part(0, done),
+                   ledger);
         return Assigned{true, 0, 0, 0.0};
     };
     require(mean.n > 0, "there must be a centre");

@@ -98,7 +98,7 @@ struct Factors {
 template <class C, class T> struct DenseRow {
     C columns;
     const T* __restrict x;
-    const double *__restrict shift, *__restrict inverse;
+    const double* __restrict shift, * __restrict inverse;
 
     template <bool MOVES> KF_INLINE void write(const Pen<MOVES>& pen, double factor) const {
         using V = Lanes<double, WIDE_BYTES>;
@@ -121,8 +121,8 @@ template <class T> struct SparseRow {
     }
 };
 
-template <bool MOVES, class Row> KF_INLINE void write_row(const Book& book, const Row& row, const Factors& by, i64 from,
-                                                          i64 to) {
+template <bool MOVES, class Row>
+KF_INLINE void write_row(const Book& book, const Row& row, const Factors& by, i64 from, i64 to) {
     const Pen<MOVES> pen(book, from, to, by.parts);
     row.write(pen, by.entry);
     pen.write(book.p, by.mass * book.inverse[book.p]);
@@ -148,13 +148,12 @@ template <class Find>
 
 }  // namespace
 
-template <class T> void move_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, Labels before,
-                                   Labels labels, Ledger ledger) {
+template <class T>
+void move_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, Labels before, Labels labels, Ledger ledger) {
     const Book book(ledger);
     with_columns(X.p, [&](auto columns) {
-        move_rows(rows, scale, weight, before, labels, book, [&](i64 i) {
-            return DenseRow<decltype(columns), T>{columns, X[i], shift.data, book.inverse};
-        });
+        move_rows(rows, scale, weight, before, labels, book,
+                  [&](i64 i) { return DenseRow<decltype(columns), T>{columns, X[i], shift.data, book.inverse}; });
     });
 }
 template void move_dense(Mat<const double>, Rows, In, In, In, Labels, Labels, Ledger);
@@ -249,7 +248,7 @@ template <class T> static void extent_dense(Mat<const T> X, Rows rows, In scale,
         const i64 i = rows[t];
         const double factor = scale.n ? scale[i] : 1.0;
         const T* __restrict x = X[i];
-        double *__restrict lo = least.data, *__restrict hi = largest.data;
+        double* __restrict lo = least.data, * __restrict hi = largest.data;
         for (i64 j = 0; j < X.p; ++j) {
             const double value = x[j] * factor;
             lo[j] = value < lo[j] ? value : lo[j];

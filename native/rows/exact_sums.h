@@ -1,9 +1,9 @@
 // Sums of rows by label that do not depend on the order in which rows are added.
 //
 // An entry times a power of two (its column's `inverse`) is below 1, and is cut in two: a multiple of 2^-36 and one of
-// 2^-72; what is left is below its own rounding, or below 2^-73. Sums of up to HOLDS such parts are exact in float64, in
-// any order; they are then carried into whole numbers, `limbs` of 36 bits, lowest first. So a row may also be taken out
-// again without a trace. The last column holds the weights.
+// 2^-72; what is left is below its own rounding, or below 2^-73. Sums of up to HOLDS such parts are exact in float64,
+// in any order; they are then carried into whole numbers, `limbs` of 36 bits, lowest first. So a row may also be taken
+// out again without a trace. The last column holds the weights.
 #pragma once
 #include "views.h"
 
@@ -18,5 +18,5 @@ double sum_of_costs(In weight, In cost, bool whole, double largest);
 void read_sums(Ledger ledger, MatOut total, Out mass);
 
 // Rows whose label has changed are moved from the sums of the label before to those of the new one; -1 is none.
-template <class T> void move_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, Labels before,
-                                   Labels labels, Ledger ledger);
+template <class T>
+void move_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, Labels before, Labels labels, Ledger ledger);

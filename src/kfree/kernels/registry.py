@@ -29,8 +29,7 @@ FILES = {
     "rows.exact_sums": "carry_sums extent_csr extent_dense move_csr move_dense read_sums sum_costs",
     "rows.hashes": "find_content hash_csr hash_dense",
     "rows.sums": (
-        "add_csr add_dense distance_csr distance_dense measure_dense own_csr own_dense tally "
-        "two_means_dense"
+        "add_csr add_dense distance_csr distance_dense measure_dense own_csr own_dense tally two_means_dense"
     ),
     "rows.tree": (
         "alike_dense halve_dense leading_dense leading_packed mean_dense part_nodes place_rows "

@@ -145,8 +145,8 @@ class Rows(ABC):
         """Move rows whose label has changed from the sums of the one before to those of the new one; -1 is none."""
 
     def tally(self, span: slice, labels: Array, cost: Array, before: Array, sums: ExactSums, reach: Array) -> float:
-        """Move a span to the sums of its labels, raise ``reach`` to the largest costs, and set ``before`` to the labels;
-        returns the weight of those that changed."""
+        """Move a span to the sums of its labels, raise ``reach`` to the largest costs, and set ``before`` to the
+        labels; returns the weight of those that changed."""
         self.move(span, before, labels, sums)
         weight = self.weight[span] if self.weight.size else self.weight
         return kernels().tally(weight, labels, cost, before, reach)[0]
@@ -197,7 +197,7 @@ class Rows(ABC):
     ) -> Assigned | None:
         """Assign a span by ``factor`` times squared distance in one call, where there is one: what it computes is told
         by ``kernels.reference.assign_dense``. ``opening`` holds base costs, weights of a copy, costs of standing alone
-        and lam, ``memory`` whether bounds are known, labels, bounds and costs, ``sums`` the sums and the largest costs."""
+        and lam, ``memory`` whether bounds are known, labels, bounds and costs, ``sums`` sums and largest costs."""
         return None
 
     def descend(

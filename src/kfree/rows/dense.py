@@ -35,7 +35,8 @@ class DenseRows(Rows):
         other.extent = self.extent
         if not self.scale.size and not self.shift.any():  # their sum need not be formed again
             total, mass = self.whole
-            other.whole = np.asarray(np.longdouble(total) - np.longdouble(mass)[:, None] * shift, np.float64), mass
+            less = mass.astype(np.longdouble)[:, None] * shift
+            other.whole = np.asarray(total - less, np.float64), mass
         return other
 
     def _window(self, rows: Any) -> tuple[Array, Array, Array]:

@@ -81,7 +81,8 @@ class ExactSums:
     def relabelled(self, new: Array, K: int) -> "ExactSums":
         """The same after every label has become its new number."""
         other = ExactSums(K, self.grid, self._inverse)
-        np.add.at(other._limbs, (slice(None), new[: self.K]), self.limbs)
+        for mine, theirs in zip(self.limbs, other._limbs):
+            np.add.at(theirs, new[: self.K], mine)
         other._limbs[:] = _carried(other._limbs)
         return other
 

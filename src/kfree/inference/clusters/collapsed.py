@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.assign import assign, total_cost
 from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.exact import own_cost
@@ -83,12 +83,10 @@ def partition_cost(table: Table, centres: Centres, memory: Memory) -> float:
     """Weighted divergences of all rows from the centres of their labels, by ``own_cost``; they are remembered."""
 
     def of_span(span: slice) -> float:
-        cost = own_cost(table, span, centres, memory.labels[span])
-        memory.cost[span] = cost
-        weight = table.rows.weights(span)
-        return float((weight * np.where(weight > 0, cost, 0.0)).sum())
+        memory.cost[span] = own_cost(table, span, centres, memory.labels[span])
+        return float(memory.cost[span].max())
 
-    return float(sum(table.rows.each(of_span)))
+    return total_cost(table, memory.cost, max(table.rows.each(of_span)))
 
 
 def _less(total: Array, part: Array) -> Array:

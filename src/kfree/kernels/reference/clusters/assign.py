@@ -94,7 +94,25 @@ def assign_dense(
 
 
 def descend_dense(
-    X, rows, shift, scale, weight, base, anchor, factor, lam, rule, first, limits, mean, labels, low, cost, ledger, reach, trace
+    X,
+    rows,
+    shift,
+    scale,
+    weight,
+    base,
+    anchor,
+    factor,
+    lam,
+    rule,
+    first,
+    limits,
+    mean,
+    labels,
+    low,
+    cost,
+    ledger,
+    reach,
+    trace,
 ):
     """Assign rows to their nearest ``mean`` (see ``assign_dense``), move the means, and so on until something else is
     due: a row may open a cluster, next to nothing changes, a cluster has lost its weight, a decision is left open, or
@@ -106,9 +124,9 @@ def descend_dense(
 
     Returns how many passes were made, whether the last assignment was completed, how many rows were compared with all
     centres and how many of them the first look left open. After the last assignment the means are not moved: labels,
-    bounds, costs and the sums in ``ledger`` (empty before; see ``move_dense``) are those of ``mean``, unless it was not completed: then labels and bounds are of the
-    means before. A line of ``trace`` holds the weighted sum of costs, the weight that changed label, and the magnitude
-    of the offsets.
+    bounds, costs and the sums in ``ledger`` (empty before; see ``move_dense``) are those of ``mean``, unless it was not
+    completed: then labels and bounds are of the means before. A line of ``trace`` holds the weighted sum of costs, the
+    weight that changed label, and the magnitude of the offsets.
     """
     pause, wait, tol, whole, may_open = rule
     near = lam if lam < np.inf else np.nan

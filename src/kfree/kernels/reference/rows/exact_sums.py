@@ -46,8 +46,8 @@ def move_dense(X, rows, shift, scale, weight, before, labels, ledger):
     none). A row counts as w t(x) and, in the last column, w.
 
     ``ledger`` holds the inverses of the columns; whether weights are whole, so that parts are multiplied by them as if
-    there were so many copies (else entries are, before they are cut); parts (what has been added, exactly, but is not in
-    the limbs yet: here nothing), limbs, and the weight of what is in the parts.
+    there were so many copies (else entries are, before they are cut); parts (what has been added, exactly, but is not
+    in the limbs yet: here nothing), limbs, and the weight of what is in the parts.
     """
     _move(_dense(X, rows, shift, np.empty(0)), rows, scale, weight, before, labels, ledger)
 

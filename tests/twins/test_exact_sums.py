@@ -1,0 +1,188 @@
+"""Sums by label in whole numbers: the compiled ones, their twins, and fractions."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from kfree.kernels import native, reference
+from kfree.rows import CsrRows, DenseRows
+from kfree.rows.exact_sums import MOST_COPIES, CostSum, ExactSums, Grid, Shares
+
+NONE = np.empty(0)
+WEIGHTS = {"none": None, "whole": [0.0, 1.0, 3.0, 700.0], "any": [0.0, 0.25, 1 / 3, 1e-3, 17.1]}
+
+
+@st.composite
+def tables(draw):
+    """Rows of very uneven size, labels before and after, weights, scales."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    n, p, K = draw(st.integers(1, 60)), draw(st.integers(1, 19)), draw(st.integers(1, 5))
+    size = 10.0 ** rng.uniform(-draw(st.sampled_from([0, 12])), 0, size=(n, p))
+    X = rng.normal(size=(n, p)) * size * 10.0 ** draw(st.sampled_from([0, 150, -150, -290]))
+    kind = draw(st.sampled_from(sorted(WEIGHTS)))
+    return {
+        "X": X.astype(draw(st.sampled_from(["f8", "f8", "f4"])) if np.abs(X).max() < 1e30 else "f8"),
+        "shift": X.mean(axis=0) if draw(st.booleans()) else np.zeros(p),
+        "scale": rng.gamma(1.0, size=n) if draw(st.booleans()) else NONE,
+        "weight": NONE if kind == "none" else rng.choice(WEIGHTS[kind], size=n),
+        "before": rng.integers(-1, K, size=n).astype(np.int32),
+        "labels": rng.integers(-1, K, size=n).astype(np.int32),
+        "K": K,
+    }
+
+
+def rows_of(table, rows=slice(None)):
+    pick = {name: table[name][rows] if table[name].size else NONE for name in ("weight", "scale")}
+    return DenseRows(np.ascontiguousarray(table["X"][rows]), shift=table["shift"], **pick)
+
+
+def limbs_by(module, table, grid, pieces):
+    """The limbs of all rows, moved piece by piece."""
+    sums = ExactSums(table["K"], grid)
+    for rows in pieces:
+        part = rows_of(table, rows)
+        none = np.full(part.n, -1, np.int32)
+        for before, labels in ((none, table["before"][rows]), (table["before"][rows], table["labels"][rows])):
+            module.move_dense(
+                part.X, np.arange(part.n), part.shift, part.scale, part.weight, before, labels, sums.ledger
+            )
+    module.carry_sums(sums.ledger)
+    return sums
+
+
+@given(tables(), st.integers(0, 2**20))
+def test_sums_are_the_same_whole_numbers_in_any_order_and_by_any_route(table, seed):
+    n, grid = len(table["X"]), rows_of(table).grid
+    order = np.random.default_rng(seed).permutation(n)
+    cut = [order[: n // 3], order[n // 3 :]]
+    expected = limbs_by(reference, table, grid, [np.arange(n)])
+    for module, pieces in ((native, [np.arange(n)]), (native, cut), (native, cut[::-1]), (reference, cut)):
+        assert_array_equal(limbs_by(module, table, grid, pieces).limbs, expected.limbs)
+    direct = ExactSums(table["K"], grid)
+    rows_of(table).move(np.arange(n), np.full(n, -1, np.int32), table["labels"], direct)
+    assert_array_equal(direct.limbs, expected.limbs)  # what has been taken out again leaves no trace
+
+
+@given(tables())
+def test_sums_are_as_near_to_the_truth_as_their_rounding(table):
+    rows = rows_of(table)
+    total, mass = rows.sums(table["labels"], table["K"])
+    stats, weight = rows.dense(slice(0, rows.n)), rows.weights(slice(0, rows.n))
+    for k in range(table["K"]):
+        mine = np.flatnonzero(table["labels"] == k)
+        assert mass[k] == pytest.approx(float(sum((Fraction(w) for w in weight[mine]), Fraction(0))), rel=1e-15, abs=0)
+        for j in range(rows.p):
+            exact = sum((Fraction(stats[i, j]) * Fraction(weight[i]) for i in mine), Fraction(0))
+            size = max((abs(stats[:, j]) * weight).max(initial=0.0), np.finfo(float).tiny)
+            assert abs(Fraction(total[k, j]) - exact) <= Fraction(size) * max(len(mine), 1) * Fraction(1, 2**52)
+
+
+@given(tables())
+def test_a_whole_weight_is_so_many_copies_to_the_last_bit(table):
+    copies = np.random.default_rng(len(table["X"])).integers(0, 5, size=len(table["X"]))
+    rows = {**table, "weight": copies.astype(float)}
+    again = np.repeat(np.arange(len(copies)), copies)
+    mine = rows_of(rows).sums(table["labels"], table["K"])
+    repeated = rows_of({**table, "weight": NONE}, again).sums(table["labels"][again], table["K"])
+    if again.size == 0 or (np.abs(table["X"]).max(axis=0) == np.abs(table["X"][again]).max(axis=0)).all():
+        for one, other in zip(mine, repeated):
+            assert_array_equal(one, other)
+
+
+@given(tables())
+def test_sparse_rows_have_the_sums_of_dense_ones(table):
+    X = np.where(np.abs(table["X"]) > np.median(np.abs(table["X"])), table["X"], 0)
+    weight, labels = table["weight"], table["labels"]
+    dense = DenseRows(X, weight=weight, scale=table["scale"], shift=np.zeros(X.shape[1]))
+    sparse = CsrRows(sp.csr_matrix(X), weight=weight, scale=table["scale"])
+    assert_array_equal(sparse.exact_sums(labels, table["K"]).limbs, dense.exact_sums(labels, table["K"]).limbs)
+    twin = ExactSums(table["K"], sparse.grid)
+    none = np.full(sparse.n, -1, np.int32)
+    reference.move_csr(*sparse.cells, np.arange(sparse.n), sparse.scale, weight, none, labels, twin.ledger)
+    assert_array_equal(twin.limbs, sparse.exact_sums(labels, table["K"]).limbs)
+
+
+def test_more_rows_than_parts_hold_are_carried():
+    n = 100_001
+    X = np.full((n, 3), 0.1)
+    X[:, 1] *= -1
+    rows = DenseRows(X, weight=NONE, scale=NONE, shift=np.zeros(3))
+    total, mass = rows.sums(np.zeros(n, np.int32), 1)
+    assert_array_equal(total[0], [float(Fraction(0.1) * n), float(-Fraction(0.1) * n), float(Fraction(0.1) * n)])
+    assert mass[0] == n
+    heavy = DenseRows(X[:3000], weight=np.full(3000, float(MOST_COPIES)), scale=NONE, shift=np.zeros(3))
+    total, mass = heavy.sums(np.zeros(3000, np.int32), 1)
+    assert total[0, 0] == float(Fraction(0.1) * 3000 * MOST_COPIES)
+    assert mass[0] == 3000 * MOST_COPIES
+
+
+@given(st.integers(0, 2**20), st.integers(1, 400), st.sampled_from(sorted(WEIGHTS)))
+def test_sums_of_costs_do_not_depend_on_their_order(seed, n, kind):
+    rng = np.random.default_rng(seed)
+    cost = rng.gamma(0.3, size=n) * 10.0 ** rng.integers(-200, 200)
+    weight = NONE if kind == "none" else rng.choice(WEIGHTS[kind], size=n)
+    whole, order = Grid.of(np.ones(1), weight).whole, rng.permutation(n)
+    inverse = 2.0 ** -(float(np.frexp(cost.max())[1]) + (0 if whole else 5))
+    found = native.sum_costs(weight, cost, whole, inverse)
+    assert found == reference.sum_costs(weight, cost, whole, inverse)
+    assert found == native.sum_costs(weight[order] if weight.size else weight, cost[order], whole, inverse)
+    total = CostSum(float(cost.max()), weight)
+    total.add(total.limbs(cost, weight))
+    w = weight if weight.size else np.ones(n)
+    truth = float(sum(Fraction(a) * Fraction(b) for a, b in zip(w, cost)))
+    assert total.value == pytest.approx(truth, rel=1e-14 if kind == "any" else 2e-16, abs=0)
+
+
+def test_a_cost_that_is_infinite_makes_the_sum_infinite():
+    total = CostSum(np.inf, NONE)
+    total.add(total.limbs(np.array([1.0, np.inf]), NONE))
+    assert total.value == np.inf
+
+
+def test_extents_are_least_and_largest():
+    rng = np.random.default_rng(0)
+    X, scale = rng.normal(size=(40, 5)), rng.gamma(1.0, size=40)
+    dense = DenseRows(X, weight=NONE, scale=scale, shift=np.zeros(5))
+    assert_array_equal(dense.extent[0], (X * scale[:, None]).min(axis=0))
+    assert_array_equal(dense.extent[1], (X * scale[:, None]).max(axis=0))
+    cells = CsrRows(sp.csr_matrix(X), weight=NONE, scale=scale).cells
+    for module in (native, reference):
+        least, largest = np.zeros(5), np.zeros(5)
+        module.extent_csr(*cells, np.arange(40), scale, least, largest)
+        assert_array_equal([least, largest], [np.minimum(dense.extent[0], 0), np.maximum(dense.extent[1], 0)])
+        ends = np.full(5, np.inf), np.full(5, -np.inf)
+        module.extent_dense(X, np.arange(40), scale, *ends)
+        assert_array_equal(ends, dense.extent)
+
+
+def test_labels_that_merge_add_their_sums():
+    rng = np.random.default_rng(0)
+    rows = DenseRows(rng.normal(size=(50, 3)), weight=NONE, scale=NONE, shift=np.zeros(3))
+    labels, new = rng.integers(4, size=50).astype(np.int32), np.array([1, 0, 1, 2], np.int32)
+    merged = rows.exact_sums(labels, 4).relabelled(new, 3)
+    assert_array_equal(merged.limbs, rows.exact_sums(new[labels], 3).limbs)
+    for one, other in zip(merged.values(), native_values(merged)):
+        assert_array_equal(one, other)
+
+
+def native_values(sums):
+    """As the reference reads them."""
+    total, mass = np.empty((sums.K, 3)), np.empty(sums.K)
+    reference.read_sums(sums.ledger, total, mass)
+    return total, mass
+
+
+def test_shares_of_threads_make_one_sum():
+    rng = np.random.default_rng(0)
+    rows = DenseRows(rng.normal(size=(50, 3)), weight=NONE, scale=NONE, shift=np.zeros(3))
+    labels, none = rng.integers(4, size=50).astype(np.int32), np.full(25, -1, np.int32)
+    shares = Shares(ExactSums(4, rows.grid))
+    with shares.one() as first, shares.one() as second:
+        rows.move(np.arange(25), none, labels[:25], first)
+        rows.move(np.arange(25, 50), none, labels[25:], second)
+    assert_array_equal(shares.total().limbs, rows.exact_sums(labels, 4).limbs)
