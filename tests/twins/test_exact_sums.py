@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from kfree.kernels import native, reference
 from kfree.rows import CsrRows, DenseRows
-from kfree.rows.exact_sums import MOST_COPIES, CostSum, ExactSums, Grid, Shares
+from kfree.rows.exact_sums import MOST_COPIES, CostSum, ExactProducts, ExactSums, Grid, Shares
 
 NONE = np.empty(0)
 WEIGHTS = {"none": None, "whole": [0.0, 1.0, 3.0, 700.0], "any": [0.0, 0.25, 1 / 3, 1e-3, 17.1]}
@@ -186,3 +186,25 @@ def test_shares_of_threads_make_one_sum():
         rows.move(np.arange(25), none, labels[:25], first)
         rows.move(np.arange(25, 50), none, labels[25:], second)
     assert_array_equal(shares.total().limbs, rows.exact_sums(labels, 4).limbs)
+
+
+@pytest.mark.parametrize("kind", sorted(WEIGHTS))
+def test_products_of_columns_are_exact_in_any_order(kind):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 4)) * [1.0, 1e-9, 1e7, 3.0]
+    weight = NONE if kind == "none" else rng.choice(WEIGHTS[kind], size=3000)
+    w, largest = weight if weight.size else np.ones(3000), np.abs(x).max(axis=0)
+
+    def value(order):
+        products = ExactProducts(largest, weight)
+        for some in np.array_split(order, 3):
+            products.add(x[some], w[some])
+        return products.value
+
+    found = value(np.arange(3000))
+    assert_array_equal(found, found.T)
+    assert_array_equal(found, value(rng.permutation(3000)))
+    for i, j in ((0, 0), (0, 1), (2, 3)):
+        exact = sum(Fraction(a) * Fraction(b) * Fraction(c) for a, b, c in zip(x[:, i], x[:, j], w))
+        size = sum(abs(x[:, i] * x[:, j]) * w)
+        assert abs(found[i, j] - float(exact)) <= 1e-15 * size

@@ -1,6 +1,7 @@
 """The door: everything a user passes is checked here, once; below it, code trusts its input."""
 
 from collections.abc import Iterator
+from math import fsum
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from kfree.families import KL, LARGEST, MINUS_INF, Array, Family, Geometry, Sepa
 from kfree.families.base import FLOAT32, ROUNDING
 from kfree.models.ranges import LENGTHS, check_smoothing_range, check_spread, check_weight_range, label_of
 from kfree.rows import CsrRows, DenseRows, Rows
+from kfree.rows.exact_sums import ExactProducts
 from kfree.rows.threads import cut
 
 WEIGHTINGS = ("none", "length", "relative")
@@ -256,16 +258,22 @@ def summarise(X: Any, weight: Array, mean: Array) -> Summary:
     largest = float(values.max()) if values.size else 0.0
 
     def covariance() -> Array:
-        w = weight if weight.size else np.ones(X.shape[0])
-        w = np.ldexp(w, -np.frexp(w.max())[1])  # products with squares keep their digits
-        total, spread = np.zeros((X.shape[1], X.shape[1])), np.zeros(X.shape[1])
-        for span, part in _in_blocks(X):
-            with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range is refused below
-                gap = (part.toarray() if sp.issparse(part) else np.asarray(part, dtype=np.float64)) - mean
-                total += (gap * w[span, None]).T @ gap
-                np.maximum(spread, np.abs(gap).max(axis=0, where=w[span, None] > 0, initial=0.0), out=spread)
+        w, spread = weight if weight.size else np.ones(X.shape[0]), np.zeros(X.shape[1])
+
+        def gaps() -> Iterator[tuple[Array, Array]]:
+            for span, part in _in_blocks(X):
+                keep = w[span] > 0
+                rows = part[keep].toarray() if sp.issparse(part) else np.asarray(part[keep], dtype=np.float64)
+                with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range is refused below
+                    yield rows - mean, w[span][keep]
+
+        for gap, _ in gaps():
+            np.maximum(spread, np.abs(gap).max(axis=0, initial=0.0), out=spread)
         check_spread(spread, mean)
-        return total / w.sum()
+        products = ExactProducts(spread, weight)
+        for gap, times in gaps():
+            products.add(gap, times)
+        return products.value / fsum(w)
 
     return Summary(mean, largest, covariance)
 

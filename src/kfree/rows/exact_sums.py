@@ -147,6 +147,57 @@ class CostSum:
         return self._largest if self._grid is None else float(np.ldexp(_value(self._limbs), self._grid.exponent[0]))
 
 
+class ExactProducts:
+    """Sums (p, p) of products of columns, ``sum_i w_i x_i x_i'``, free of the order of the rows.
+
+    Entries are cut in slices of 20 bits, so that BLAS adds products of 1024 rows without rounding, in whatever order.
+    """
+
+    _SLICE, _ROWS = 20, 1024
+
+    def __init__(self, largest: Array, weight: Array) -> None:
+        """Entries of a column must not exceed ``largest`` (p,); ``weight`` are those of all rows."""
+        self._each = Grid.of(largest, np.empty(0)).exponent[:-1]
+        self._both = Grid.of(largest, weight)
+        self._limbs = np.zeros((4, largest.size, largest.size), np.int64)  # of 20, 20 and 40 bits, and beyond
+
+    def add(self, x: Array, w: Array) -> None:
+        """Add rows (m, p) with weights (m,)."""
+        step = self._ROWS if not self._both.whole else max(1, self._ROWS // max(1, int(w.max(initial=1.0))))
+        for start in range(0, len(x), step):
+            some, times = x[start : start + step], w[start : start + step, None]
+            right = self._slices(np.ldexp(some, -self._each))
+            if self._both.whole:
+                left = [part * times for part in right]
+            else:
+                left = self._slices(np.ldexp(some * times, -self._both.exponent[:-1]))
+            fine = left[0].T @ right[2] + left[2].T @ right[0] + left[1].T @ right[1]
+            sums = fine, left[0].T @ right[1] + left[1].T @ right[0], left[0].T @ right[0]
+            self._limbs[:3] += np.stack(sums).astype(np.int64)
+            self._carry()
+
+    def _slices(self, x: Array) -> list[Array]:
+        slices = []
+        for _ in range(3):
+            x = x * 2.0**self._SLICE
+            slices.append(np.rint(x))
+            x = x - slices[-1]
+        return slices
+
+    def _carry(self) -> None:
+        for place, bits in enumerate((self._SLICE, self._SLICE, 2 * self._SLICE)):
+            over = self._limbs[place] >> bits
+            self._limbs[place] -= over << bits
+            self._limbs[place + 1] += over
+
+    @property
+    def value(self) -> Array:
+        """(p, p), symmetric."""
+        low, middle, high, top = self._limbs * np.ldexp(1.0, [[[-80]], [[-60]], [[-40]], [[0]]])
+        found = np.ldexp(top + high + (middle + low), self._both.exponent[:-1, None] + self._each)
+        return found if self._both.whole else (found + found.T) / 2
+
+
 def _carried(limbs: Array) -> Array:
     """The same numbers with limbs of 36 bits."""
     low, middle, high = limbs
