@@ -1,7 +1,6 @@
 """The door: everything a user passes is checked here, once; below it, code trusts its input."""
 
 from collections.abc import Iterator
-from math import fsum
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from kfree.families import KL, LARGEST, MINUS_INF, Array, Family, Geometry, Sepa
 from kfree.families.base import FLOAT32, ROUNDING
 from kfree.models.ranges import LENGTHS, check_smoothing_range, check_spread, check_weight_range, label_of
 from kfree.rows import CsrRows, DenseRows, Rows
-from kfree.rows.exact_sums import ExactProducts
+from kfree.rows.exact_sums import ExactProducts, sum_of
 from kfree.rows.threads import cut
 
 WEIGHTINGS = ("none", "length", "relative")
@@ -273,7 +272,7 @@ def summarise(X: Any, weight: Array, mean: Array) -> Summary:
         products = ExactProducts(spread, weight)
         for gap, times in gaps():
             products.add(gap, times)
-        return products.value / fsum(w)
+        return products.value / sum_of(w)
 
     return Summary(mean, largest, covariance)
 

@@ -10,7 +10,7 @@ import numpy as np
 from kfree.families import Affine, Array, Family, Geometry
 from kfree.families.cached import cached_property
 from kfree.kernels import kernels
-from kfree.rows.exact_sums import ExactSums, Grid, Shares
+from kfree.rows.exact_sums import ExactSums, Grid, Shares, sum_of
 from kfree.rows.threads import WORTH_THREADS, cut, over
 
 #: Rows read at a time.
@@ -89,7 +89,7 @@ class Rows(ABC):
 
     def total_weight(self) -> float:
         """Sum of the weights."""
-        return float(self.weight.sum()) if self.weight.size else float(self.n)
+        return sum_of(self.weight) if self.weight.size else float(self.n)
 
     @abstractmethod
     def dense(self, rows: Any) -> Array:

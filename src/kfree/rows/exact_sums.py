@@ -147,6 +147,13 @@ class CostSum:
         return self._largest if self._grid is None else float(np.ldexp(_value(self._limbs), self._grid.exponent[0]))
 
 
+def sum_of(values: Array) -> float:
+    """The sum of numbers >= 0, free of their order."""
+    total = CostSum(float(values.max(initial=0.0)), np.empty(0))
+    total.add(total.limbs(values, np.empty(0)))
+    return total.value
+
+
 class ExactProducts:
     """Sums (p, p) of products of columns, ``sum_i w_i x_i x_i'``, free of the order of the rows.
 
