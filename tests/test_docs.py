@@ -12,7 +12,7 @@ import pytest
 import kfree
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 #: Packages of others that pages are about: where they are not installed, such a page is not run.
 OTHERS = {"anndata", "bertopic", "pyLDAvis"}

@@ -1,4 +1,4 @@
-"""The constants of all methods, written into ``docs/inside.md``.
+"""The constants of all methods, written into ``docs/theory/inside.md``.
 
     python tools/list_numbers.py            # writes the tables
     python tools/list_numbers.py --check    # says whether they are up to date, and whether every number is explained
@@ -137,16 +137,16 @@ def filled(page: str, text: str) -> str:
 
 def problems(root: Path) -> list[str]:
     """What is wrong with page and records."""
-    page, source = root / "docs" / "inside.md", root / "src" / "kfree"
+    page, source = root / "docs" / "theory" / "inside.md", root / "src" / "kfree"
     found = [problem for record in records(source) for problem in record.problems]
     if page.read_text() != filled(page.read_text(), tables(source)):
-        found.append("docs/inside.md is not up to date: run python tools/list_numbers.py.")
+        found.append("docs/theory/inside.md is not up to date: run python tools/list_numbers.py.")
     return found
 
 
 def main() -> int:
     """Write the page, or check it; then tell of constants that are in no record."""
-    page, source = ROOT / "docs" / "inside.md", ROOT / "src" / "kfree"
+    page, source = ROOT / "docs" / "theory" / "inside.md", ROOT / "src" / "kfree"
     if "--check" not in sys.argv:
         page.write_text(filled(page.read_text(), tables(source)))
     found = problems(ROOT)

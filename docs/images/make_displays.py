@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/displays.md: python docs/images/make_displays.py.
+"""Draw the pictures of docs/guide/displays.md: python docs/images/make_displays.py.
 
 They are of the shared data (``KFREE_DATA`` names another place); without these nothing is drawn.
 """

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/features.md: python docs/images/make_features.py.
+"""Draw the pictures of docs/guide/features.md: python docs/images/make_features.py.
 
 Baskets, faces and digits are drawn if the shared data are there (``KFREE_DATA`` names another place).
 """

@@ -1,4 +1,4 @@
-"""Draw the picture of docs/gibbs.md: python docs/images/make_gibbs.py."""
+"""Draw the picture of docs/guide/gibbs.md: python docs/images/make_gibbs.py."""
 
 from pathlib import Path
 

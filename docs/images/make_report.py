@@ -1,4 +1,4 @@
-"""Draws the picture of docs/report.md: the first part of a report, as Chromium shows it.
+"""Draws the picture of docs/guide/report.md: the first part of a report, as Chromium shows it.
 
 python docs/images/make_report.py
 """

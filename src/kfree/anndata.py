@@ -33,7 +33,7 @@ def cluster(
     Parameters
     ----------
     adata : AnnData
-        Cells in rows. Log-normalised counts reduced by a PCA are what works: see docs/single_cells.md.
+        Cells in rows. Log-normalised counts reduced by a PCA are what works: see docs/tasks/single_cells.md.
     key_added : str, default="kfree"
         Name under which the result is written. What an earlier call wrote there is replaced, what others wrote is not.
     use_rep : str, default=None

@@ -21,7 +21,7 @@ from kfree.cli.options import ModelCommand, ModelOption, parameters
 from support.command_line import Caller, in_three, labels, table, three_groups
 from support.docstrings import parameters as documented
 
-PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "command_line.md"
 MODELS = [(name, model) for name, own in commands.commands.items() for model in getattr(own, "models", ())]
 
 

@@ -235,7 +235,7 @@ class DPMeans(HardClusters):
         y : ignored
         sample_weight : array (n,), default=None
             Weights; an integer weight equals repeating the row, 0 leaves it out. Others must be at least 1e-150, and
-            at most 1e150 in sum; what values and weights may be is in docs/families.md, "How large, how small".
+            at most 1e150 in sum; what values and weights may be is in docs/theory/families.md, "How large, how small".
 
         Returns
         -------

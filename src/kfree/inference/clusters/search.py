@@ -2,7 +2,7 @@
 
 Every accepted move lowers the penalised objective. Where the number of clusters is settled, one is split where two
 others are merged. With a radius "full" rightly lowers the objective by breaking up the clusters one wanted (see
-docs/lam.md).
+docs/guide/lam.md).
 """
 
 from collections.abc import Callable
