@@ -305,12 +305,12 @@ static const border::Kernel kernels[] = {
         "looks(first(coef[K,p], offset[K], limits(eps, tiny, largest)), "
         "second(coef[K,p], offset[K], limits(eps, tiny, largest))), "
         "base[n], unit[n]?, alone[n]?, norms(per_root, at_anchor, reach), size, lam, known, before[n]<L|-1, low[n], "
-        "cost[n], ledger(inverse[p+1], whole, parts[2,L,p+1], limbs[3,L,p+1], held[1]), reach[K])"),
+        "cost[n], ledger(inverse[p+1], whole, parts[P,L,p+1], limbs[P+1,L,p+1], held[1]), reach[K])"),
     border::kernel<descend_dense<double, double>, descend_dense<float, float>, descend_dense<double, float>,
                    descend_dense<float, double>>(
         "descend_dense(X[n,p], rows[n]<n, shift[p], scale[n]?, weight[n]?, base[n], anchor[p], factor, lam, "
         "rule(pause, wait, tol, whole, may_open), first[*], limits(first(eps, tiny, largest), "
         "second(eps, tiny, largest)), mean[K,p], labels[n], low[n], cost[n], "
-        "ledger(inverse[p+1], whole, parts[2,K,p+1], limbs[3,K,p+1], held[1]), reach[K], trace[*,3])"),
+        "ledger(inverse[p+1], whole, parts[P,K,p+1], limbs[P+1,K,p+1], held[1]), reach[K], trace[*,3])"),
 };
 static const border::Publish publish(kernels);

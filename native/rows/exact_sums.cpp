@@ -8,9 +8,17 @@
 
 namespace {
 
-constexpr double COARSE = 1.5 * 0x1p16, FINE = 1.5 * 0x1p-20;  // adding one and taking it away again rounds
 constexpr i64 BITS = 36, HOLDS = i64(1) << 15;
 constexpr i64 BASE = i64(1) << BITS;
+constexpr int MOST = 28;  // parts: 1008 bits
+
+// Adding this and taking it away again rounds to a multiple of 2^-36, 2^-72, ...
+constexpr double rounder(i64 place) {
+    double value = 1.5 * 0x1p16;
+    for (i64 i = 0; i < place; ++i) value *= 0x1p-36;
+    return value;
+}
+constexpr double COARSE = rounder(0), FINE = rounder(1);
 
 // The two parts of an entry, or of several in a vector.
 template <class V> struct Parts {
@@ -18,13 +26,11 @@ template <class V> struct Parts {
     KF_INLINE explicit Parts(V value) : coarse((value + COARSE) - COARSE), fine(((value - coarse) + FINE) - FINE) {}
 };
 
-KF_INLINE void carry_one(double& coarse, double& fine, i64& low, i64& middle, i64& high) {
-    const i64 all = low + i64(fine * 0x1p72), over = all >> BITS;
-    low = all - over * BASE;
-    const i64 more = middle + i64(coarse * 0x1p36) + over, beyond = more >> BITS;
-    middle = more - beyond * BASE;
-    high += beyond;
-    coarse = fine = 0.0;
+// Add to a limb; what goes beyond it is returned.
+KF_INLINE i64 carried(i64& limb, i64 more) {
+    const i64 all = limb + more, over = all >> BITS;
+    limb = all - over * BASE;
+    return over;
 }
 
 class Book {
@@ -32,11 +38,12 @@ class Book {
     explicit Book(const Ledger& ledger)
         : inverse(std::get<0>(ledger).data),
           whole(std::get<1>(ledger)),
-          coarse(std::get<2>(ledger)[0]),
-          fine(std::get<2>(ledger)[1]),
+          parts(std::get<2>(ledger)),
           limbs(std::get<3>(ledger)),
           held(std::get<4>(ledger)[0]),
-          p(coarse.p - 1) {}
+          p(parts.q - 1) {
+        require(parts.n >= 2 && parts.n <= MOST, "there must be 2 to 28 parts");
+    }
 
     // Room for a row of a weight: what is there is carried on if there is none.
     KF_INLINE void make_room(double w) {
@@ -45,43 +52,70 @@ class Book {
         held += weight;
     }
     void carry() {
-        for (i64 a = 0, size = coarse.n * coarse.p; a < size; ++a)
-            carry_one(coarse.data[a], fine.data[a], limbs[0].data[a], limbs[1].data[a], limbs[2].data[a]);
+        const i64 size = parts.p * parts.q;
+        double unit[MOST] = {};
+        for (i64 place = 0; place < parts.n; ++place) unit[place] = (1.5 * 0x1p52) / rounder(place);
+        for (i64 a = 0; a < size; ++a) {
+            i64 over = 0;
+            for (i64 place = parts.n - 1, limb = 0; place >= 0; --place, ++limb) {
+                double& part = parts.data[place * size + a];
+                over = carried(limbs.data[limb * size + a], i64(part * unit[place]) + over);
+                part = 0.0;
+            }
+            limbs.data[parts.n * size + a] += over;
+        }
         held = 0;
+    }
+    // As rows/exact_sums.py reads it.
+    double value(i64 k, i64 j) const {
+        const i64 size = parts.p * parts.q, at = k * parts.q + j;
+        double unit = 0x1p-36, sum = double(limbs.data[parts.n * size + at]) * 0x1p36;
+        sum = (sum + double(limbs.data[(parts.n - 1) * size + at])) * unit;
+        for (i64 limb = parts.n - 2; limb >= 0; --limb) sum += double(limbs.data[limb * size + at]) * (unit *= 0x1p-36);
+        return sum / inverse[j];
     }
 
     const double* __restrict inverse;
     const bool whole;
-    const Mat<double> coarse, fine;
+    const Cube<double> parts;
     const Cube<i64> limbs;
     i64& held;
     const i64 p;
 };
 
-// A whole weight multiplies the parts; any other multiplied the entry, and is 1 here.
-template <bool MOVES> struct Pen {
-    double *to_coarse, *to_fine, *from_coarse, *from_fine, times;
+// Writes the parts of entries to the sums of a label, and takes them from those of another.
+// A whole weight multiplies the parts; any other has multiplied the entry, and is 1 here.
+template <bool MOVES, bool TWO> class Pen {
+  public:
     Pen(const Book& book, i64 from, i64 to, double times)
-        : to_coarse(book.coarse[to]),
-          to_fine(book.fine[to]),
-          from_coarse(MOVES ? book.coarse[from] : nullptr),
-          from_fine(MOVES ? book.fine[from] : nullptr),
-          times(times) {}
+        : parts(book.parts), to(to * book.parts.q), from(from * book.parts.q), times(times) {}
     template <class V> KF_INLINE void write(i64 j, V value) const {
-        const Parts<V> parts(value);
-        add(to_coarse + j, parts.coarse * times);
-        add(to_fine + j, parts.fine * times);
-        if constexpr (MOVES) {
-            add(from_coarse + j, parts.coarse * -times);
-            add(from_fine + j, parts.fine * -times);
-        }
+        if constexpr (TWO) {
+            const Parts<V> two(value);
+            add(0, j, two.coarse);
+            add(1, j, two.fine);
+        } else
+            for (i64 place = 0; place < parts.n; ++place) {
+                const V part = (value + rounder(place)) - rounder(place);
+                add(place, j, part);
+                value -= part;
+            }
     }
 
   private:
-    template <class V> KF_INLINE static void add(double* sum, V more) {
+    template <class V> KF_INLINE void add(i64 place, i64 j, V part) const {
+        double* sums = parts.data + place * parts.p * parts.q + j;
+        add_to(sums + to, part * times);
+        if constexpr (MOVES) add_to(sums + from, part * -times);
+    }
+    template <class V> KF_INLINE static void add_to(double* sum, V more) {
         if constexpr (std::is_same_v<V, double>) *sum += more;
         else store(sum, load<V>(sum) + more);
     }
+
+    const Cube<double> parts;
+    const i64 to, from;
+    const double times;
 };
 
 // What a row is multiplied by before it is cut, and its parts after that.
@@ -100,7 +134,7 @@ template <class C, class T> struct DenseRow {
     const T* __restrict x;
     const double* __restrict shift, * __restrict inverse;
 
-    template <bool MOVES> KF_INLINE void write(const Pen<MOVES>& pen, double factor) const {
+    template <class P> KF_INLINE void write(const P& pen, double factor) const {
         using V = Lanes<double, WIDE_BYTES>;
         constexpr int W = WIDE_BYTES / 8;
         if constexpr (C::is_long)
@@ -116,20 +150,20 @@ template <class T> struct SparseRow {
     i64 count;
     const double* inverse;
 
-    template <bool MOVES> KF_INLINE void write(const Pen<MOVES>& pen, double factor) const {
+    template <class P> KF_INLINE void write(const P& pen, double factor) const {
         for (i64 q = 0; q < count; ++q) pen.write(indices[q], (data[q] * factor) * inverse[indices[q]]);
     }
 };
 
-template <bool MOVES, class Row>
+template <bool MOVES, bool TWO, class Row>
 KF_INLINE void write_row(const Book& book, const Row& row, const Factors& by, i64 from, i64 to) {
-    const Pen<MOVES> pen(book, from, to, by.parts);
+    const Pen<MOVES, TWO> pen(book, from, to, by.parts);
     row.write(pen, by.entry);
     pen.write(book.p, by.mass * book.inverse[book.p]);
 }
 
 // Not inline: a function for each number of columns keeps everything in registers.
-template <class Find>
+template <bool TWO, class Find>
 [[gnu::noinline]] void move_rows(Rows rows, In scale, In weight, Labels before, Labels labels, Book book, Find find) {
     for (i64 t = 0; t < rows.n; ++t) {
         const i64 i = rows[t], from = before[t], to = labels[t];
@@ -140,9 +174,9 @@ template <class Find>
         if (to < 0) {
             Factors back = by;
             back.parts = -by.parts;
-            write_row<false>(book, row, back, 0, from);
-        } else if (from < 0) write_row<false>(book, row, by, 0, to);
-        else write_row<true>(book, row, by, from, to);
+            write_row<false, TWO>(book, row, back, 0, from);
+        } else if (from < 0) write_row<false, TWO>(book, row, by, 0, to);
+        else write_row<true, TWO>(book, row, by, from, to);
     }
 }
 
@@ -152,8 +186,11 @@ template <class T>
 void move_dense(Mat<const T> X, Rows rows, In shift, In scale, In weight, Labels before, Labels labels, Ledger ledger) {
     const Book book(ledger);
     with_columns(X.p, [&](auto columns) {
-        move_rows(rows, scale, weight, before, labels, book,
-                  [&](i64 i) { return DenseRow<decltype(columns), T>{columns, X[i], shift.data, book.inverse}; });
+        const auto find = [&](i64 i) {
+            return DenseRow<decltype(columns), T>{columns, X[i], shift.data, book.inverse};
+        };
+        if (book.parts.n == 2) move_rows<true>(rows, scale, weight, before, labels, book, find);
+        else move_rows<false>(rows, scale, weight, before, labels, book, find);
     });
 }
 template void move_dense(Mat<const double>, Rows, In, In, In, Labels, Labels, Ledger);
@@ -162,27 +199,23 @@ template void move_dense(Mat<const float>, Rows, In, In, In, Labels, Labels, Led
 template <class T> static void move_csr(Vec<const T> data, Vec<const i32> indices, Rows indptr, Rows rows, In scale,
                                         In weight, Labels before, Labels labels, Ledger ledger) {
     const Book book(ledger);
-    move_rows(rows, scale, weight, before, labels, book, [&](i64 i) {
+    const auto find = [&](i64 i) {
         const Entries mine(indptr, indices, i, book.p);
         return SparseRow<T>{data.data + mine.first, indices.data + mine.first, mine.last - mine.first, book.inverse};
-    });
+    };
+    if (book.parts.n == 2) move_rows<true>(rows, scale, weight, before, labels, book, find);
+    else move_rows<false>(rows, scale, weight, before, labels, book, find);
 }
 
 static void carry_sums(Ledger ledger) { Book(ledger).carry(); }
 
-// As rows/exact_sums.py reads them.
-static double value_of(i64 low, i64 middle, i64 high) {
-    return (double(high) * 0x1p36 + double(middle)) * 0x1p-36 + double(low) * 0x1p-72;
-}
-
 void read_sums(Ledger ledger, MatOut total, Out mass) {
     Book book(ledger);
     if (book.held) book.carry();
-    for (i64 k = 0; k < total.n; ++k)
-        for (i64 j = 0; j <= book.p; ++j) {
-            const double value = value_of(book.limbs[0](k, j), book.limbs[1](k, j), book.limbs[2](k, j));
-            (j < book.p ? total(k, j) : mass[k]) = value / book.inverse[j];
-        }
+    for (i64 k = 0; k < total.n; ++k) {
+        for (i64 j = 0; j < book.p; ++j) total(k, j) = book.value(k, j);
+        mass[k] = book.value(k, book.p);
+    }
 }
 
 // Sums of the two parts of some numbers, side by side: any order gives the same.
@@ -219,11 +252,11 @@ static std::tuple<i64, i64, i64> sum_costs(In weight, In cost, bool whole, doubl
             for (i64 t = start; t < stop; ++t) {
                 if (!(weight[t] > 0)) continue;
                 const Parts<double> parts(cost[t] * inverse);
-                double one = parts.coarse * weight[t], rest = parts.fine * weight[t];
-                carry_one(one, rest, low, middle, high);
+                const i64 fine_ones = i64(parts.fine * weight[t] * 0x1p72);
+                high += carried(middle, i64(parts.coarse * weight[t] * 0x1p36) + carried(low, fine_ones));
             }
         }
-        carry_one(coarse, fine, low, middle, high);
+        high += carried(middle, i64(coarse * 0x1p36) + carried(low, i64(fine * 0x1p72)));
     }
     return {low, middle, high};
 }
@@ -239,7 +272,7 @@ double sum_of_costs(In weight, In cost, bool whole, double largest) {
     std::frexp(heaviest, &more);
     exponent = int(larger(-1000, smaller(1024, i64(exponent + (whole ? 0 : more)))));
     const auto [low, middle, high] = sum_costs(weight, cost, whole, std::ldexp(1.0, -exponent));
-    return std::ldexp(value_of(low, middle, high), exponent);
+    return std::ldexp((double(high) * 0x1p36 + double(middle)) * 0x1p-36 + double(low) * 0x1p-72, exponent);
 }
 
 // The least and the largest entry of each column, of rows times their scales.
@@ -273,19 +306,19 @@ template <class T> static void extent_csr(Vec<const T> data, Vec<const i32> indi
 }
 
 static const border::Kernel kernels[] = {
-    border::kernel<carry_sums>("carry_sums(ledger(inverse[q], whole, parts[2,K,q], limbs[3,K,q], held[1]))"),
+    border::kernel<carry_sums>("carry_sums(ledger(inverse[q], whole, parts[P,K,q], limbs[P+1,K,q], held[1]))"),
     border::kernel<extent_csr<double>, extent_csr<float>>(
         "extent_csr(data[z], indices[z], indptr[N+1], rows[n]<N, scale[N]?, least[p], largest[p])"),
     border::kernel<extent_dense<double>, extent_dense<float>>(
         "extent_dense(X[N,p], rows[n]<N, scale[N]?, least[p], largest[p])"),
     border::kernel<move_csr<double>, move_csr<float>>(
         "move_csr(data[z], indices[z], indptr[N+1], rows[n]<N, scale[N]?, weight[N]?, before[n]<K|-1, labels[n]<K|-1, "
-        "ledger(inverse[q], whole, parts[2,K,q], limbs[3,K,q], held[1]))"),
+        "ledger(inverse[q], whole, parts[P,K,q], limbs[P+1,K,q], held[1]))"),
     border::kernel<move_dense<double>, move_dense<float>>(
         "move_dense(X[N,p], rows[n]<N, shift[p], scale[N]?, weight[N]?, before[n]<K|-1, labels[n]<K|-1, "
-        "ledger(inverse[p+1], whole, parts[2,K,p+1], limbs[3,K,p+1], held[1]))"),
+        "ledger(inverse[p+1], whole, parts[P,K,p+1], limbs[P+1,K,p+1], held[1]))"),
     border::kernel<read_sums>(
-        "read_sums(ledger(inverse[p+1], whole, parts[2,K,p+1], limbs[3,K,p+1], held[1]), total[K,p], mass[K])"),
+        "read_sums(ledger(inverse[p+1], whole, parts[P,K,p+1], limbs[P+1,K,p+1], held[1]), total[K,p], mass[K])"),
     border::kernel<sum_costs>("sum_costs(weight[n]?, cost[n], whole, inverse)"),
 };
 static const border::Publish publish(kernels);

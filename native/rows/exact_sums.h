@@ -1,9 +1,10 @@
 // Sums of rows by label that do not depend on the order in which rows are added.
 //
-// An entry times a power of two (its column's `inverse`) is below 1, and is cut in two: a multiple of 2^-36 and one of
-// 2^-72; what is left is below its own rounding, or below 2^-73. Sums of up to HOLDS such parts are exact in float64,
-// in any order; they are then carried into whole numbers, `limbs` of 36 bits, lowest first. So a row may also be taken
-// out again without a trace. The last column holds the weights.
+// An entry times a power of two (its column's `inverse`) is below 1, and is cut in two parts: a multiple of 2^-36 and
+// one of 2^-72; what is left is below its own rounding, or below 2^-73. (There are more parts where entries differ by
+// so much that this would count.) Sums of up to HOLDS such parts are exact in float64, in any order; they are then
+// carried into whole numbers, `limbs` of 36 bits, lowest first. So a row may also be taken out again without a trace.
+// The last column holds the weights.
 #pragma once
 #include "views.h"
 

@@ -33,12 +33,13 @@ def tables(draw):
         "before": rng.integers(-1, K, size=n).astype(np.int32),
         "labels": rng.integers(-1, K, size=n).astype(np.int32),
         "K": K,
+        "ratio": draw(st.sampled_from([1.0, 1e-20, 1e-100])),
     }
 
 
 def rows_of(table, rows=slice(None)):
     pick = {name: table[name][rows] if table[name].size else NONE for name in ("weight", "scale")}
-    return DenseRows(np.ascontiguousarray(table["X"][rows]), shift=table["shift"], **pick)
+    return DenseRows(np.ascontiguousarray(table["X"][rows]), shift=table["shift"], ratio=table["ratio"], **pick)
 
 
 def limbs_by(module, table, grid, pieces):
@@ -98,13 +99,28 @@ def test_a_whole_weight_is_so_many_copies_to_the_last_bit(table):
 def test_sparse_rows_have_the_sums_of_dense_ones(table):
     X = np.where(np.abs(table["X"]) > np.median(np.abs(table["X"])), table["X"], 0)
     weight, labels = table["weight"], table["labels"]
-    dense = DenseRows(X, weight=weight, scale=table["scale"], shift=np.zeros(X.shape[1]))
-    sparse = CsrRows(sp.csr_matrix(X), weight=weight, scale=table["scale"])
+    kind = {"weight": weight, "scale": table["scale"], "ratio": table["ratio"]}
+    dense, sparse = DenseRows(X, shift=np.zeros(X.shape[1]), **kind), CsrRows(sp.csr_matrix(X), **kind)
     assert_array_equal(sparse.exact_sums(labels, table["K"]).limbs, dense.exact_sums(labels, table["K"]).limbs)
     twin = ExactSums(table["K"], sparse.grid)
     none = np.full(sparse.n, -1, np.int32)
     reference.move_csr(*sparse.cells, np.arange(sparse.n), sparse.scale, weight, none, labels, twin.ledger)
     assert_array_equal(twin.limbs, sparse.exact_sums(labels, table["K"]).limbs)
+
+
+def test_sums_of_nothing_but_tiny_entries_keep_their_digits():
+    X = np.array([[1e5], [1e-40], [3e-40], [1e-200]])
+    rows = DenseRows(X, weight=NONE, scale=NONE, shift=np.zeros(1), ratio=1e-205)
+    total, _ = rows.sums(np.array([0, 1, 1, 2], np.int32), 3)
+    np.testing.assert_allclose(total[:, 0], [1e5, 4e-40, 1e-200], rtol=1e-8)
+
+
+def test_sums_less_a_shift_are_those_of_shifted_rows():
+    X = np.full((50, 2), 1e100) * [1.0, -0.3]
+    rows = DenseRows(X, weight=NONE, scale=NONE, shift=np.zeros(2))
+    assert_array_equal(rows.exact_whole.less(X[0]), [[0.0, 0.0]])
+    half = rows.shifted(X[0] / 2)
+    assert_array_equal(half.whole[0], [25 * X[0]])
 
 
 def test_more_rows_than_parts_hold_are_carried():

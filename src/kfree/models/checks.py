@@ -319,12 +319,13 @@ def make_rows(
     short = _short_of_upper_end(X, family) if family.upper < np.inf else np.inf
     # products in single precision are twice as fast, and what they leave open is decided in double
     dtype = np.float32 if family.float32 and least >= FLOAT32[0] and largest <= FLOAT32[1] else np.float64
+    ratio = least / largest if 0 < least <= largest < np.inf else 1.0
     if sp.issparse(X):
-        rows: Rows = CsrRows(X, weight=weight, scale=scale, dtype=dtype)
+        rows: Rows = CsrRows(X, weight=weight, scale=scale, dtype=dtype, ratio=ratio)
         return Prepared(rows, family, np.zeros(X.shape[1]), unit, least, short, once)
     if shift is not None or not family.translates:
         shift = np.zeros(X.shape[1]) if shift is None else shift
-        rows = DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype)
+        rows = DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype, ratio=ratio)
     else:
         rows = DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1]), dtype=dtype)
         shift = _near(mean_of(rows))

@@ -70,6 +70,7 @@ class Rows(ABC):
     scale: Array  # (n,), or (0,) for ones
     shift: Array  # (p,) what is subtracted from the users' rows
     dtype: np.dtype[Any]  # of the first look at the products: float32 or float64
+    ratio: float = 1.0  # of the smallest entry whose size matters, however small, to the largest
 
     def spans(self) -> list[slice]:
         """The spans the rows are read in."""
@@ -158,7 +159,7 @@ class Rows(ABC):
     @cached_property
     def grid(self) -> Grid:
         """What sums are measured in."""
-        return Grid.of(self._largest(), self.weight)
+        return Grid.of(self._largest(), self.weight, self.ratio)
 
     def measure(
         self,
@@ -252,7 +253,12 @@ class Rows(ABC):
     @cached_property
     def whole(self) -> tuple[Array, Array]:
         """Sum (1, p) and weight (1,) of all rows."""
-        return self.sums(np.zeros(self.n, np.int32), 1)
+        return self.exact_whole.values()
+
+    @cached_property
+    def exact_whole(self) -> ExactSums:
+        """The same as whole numbers."""
+        return self.exact_sums(np.zeros(self.n, np.int32), 1)
 
     def sums(self, labels: Array, K: int) -> tuple[Array, Array]:
         """Sums (K, p) and weights (K,) by label."""

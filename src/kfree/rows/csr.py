@@ -26,10 +26,10 @@ def cells_of(X: sp.csr_matrix) -> tuple[Array, Array, Array]:
 class CsrRows(Rows):
     """Rows of a CSR matrix with sorted indices and no duplicates."""
 
-    def __init__(self, X: sp.csr_matrix, *, weight: Array, scale: Array, dtype: Any = None):
+    def __init__(self, X: sp.csr_matrix, *, weight: Array, scale: Array, dtype: Any = None, ratio: float = 1.0):
         self.X, self.cells = X, cells_of(X)
         self.n, self.p = X.shape
-        self.weight, self.scale = weight, scale
+        self.weight, self.scale, self.ratio = weight, scale, ratio
         self.shift = np.zeros(self.p)
         self.dtype = np.dtype(dtype or (X.dtype if X.dtype.kind == "f" else np.float64))
 
@@ -45,13 +45,15 @@ class CsrRows(Rows):
         """A copy of some rows in memory, float64, with weights of its own."""
         X = self.X[rows].astype(np.float64)
         scale = self.scale[rows] if self.scale.size else self.scale
-        return CsrRows(X, weight=weight, scale=scale, dtype=self.dtype)
+        return CsrRows(X, weight=weight, scale=scale, dtype=self.dtype, ratio=self.ratio)
 
     def joined(self, other: "CsrRows") -> "CsrRows":
         """These rows and those of another sample of the same table."""
         X = sp.vstack([self.X, other.X], format="csr")
         weight = np.concatenate([self.weights(slice(0, self.n)), other.weights(slice(0, other.n))])
-        return CsrRows(X, weight=weight, scale=np.concatenate([self.scale, other.scale]), dtype=self.dtype)
+        return CsrRows(
+            X, weight=weight, scale=np.concatenate([self.scale, other.scale]), dtype=self.dtype, ratio=self.ratio
+        )
 
     def hash(self, rows: slice) -> Array:
         """Hashes of the rows' content as the user gave it."""
@@ -163,4 +165,4 @@ class CsrRows(Rows):
         with np.errstate(over="ignore"):  # where rows are no unit vectors nobody looks at it
             pull = family.pull(np.bincount(owner, total.data**2, K), np.bincount(labels, weight, K))
         total.data = family.within(total.data / np.where(pull > 0, pull, 1.0)[owner])
-        return CsrRows(total, weight=pull, scale=np.empty(0), dtype=self.dtype)
+        return CsrRows(total, weight=pull, scale=np.empty(0), dtype=self.dtype, ratio=self.ratio)

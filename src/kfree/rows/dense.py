@@ -19,24 +19,22 @@ class DenseRows(Rows):
     """Rows of a dense array; float64 and float32 in C order are read in place, others are converted: once if small,
     else span by span."""
 
-    def __init__(self, X: Array, *, weight: Array, scale: Array, shift: Array, dtype: Any = None):
+    def __init__(self, X: Array, *, weight: Array, scale: Array, shift: Array, dtype: Any = None, ratio: float = 1.0):
         if X.size <= _SMALL and not (X.flags.c_contiguous and X.dtype in (np.float32, np.float64)):
             X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
         self.X = X
         self.n, self.p = X.shape
-        self.weight, self.scale, self.shift = weight, scale, shift
+        self.weight, self.scale, self.shift, self.ratio = weight, scale, shift, ratio
         self.dtype = np.dtype(dtype or (X.dtype if X.dtype.kind == "f" else np.float64))
         # Of a memory map the array underneath, which kernels accept.
         self._view = np.asarray(X) if X.flags.c_contiguous and X.dtype in (np.float32, np.float64) else None
 
     def shifted(self, shift: Array) -> "DenseRows":
         """The same rows less something else; what is known of their extent stays known."""
-        other = DenseRows(self.X, weight=self.weight, scale=self.scale, shift=shift, dtype=self.dtype)
+        other = DenseRows(self.X, weight=self.weight, scale=self.scale, shift=shift, dtype=self.dtype, ratio=self.ratio)
         other.extent = self.extent
         if not self.scale.size and not self.shift.any():  # their sum need not be formed again
-            total, mass = self.whole
-            less = mass.astype(np.longdouble)[:, None] * shift
-            other.whole = np.asarray(total - less, np.float64), mass
+            other.whole = self.exact_whole.less(shift), self.whole[1]
         return other
 
     def _window(self, rows: Any) -> tuple[Array, Array, Array]:
@@ -59,13 +57,15 @@ class DenseRows(Rows):
     def take(self, rows: Array, weight: Array) -> "DenseRows":
         """A copy of some rows in memory, float64, with weights of its own."""
         stats = self.dense(rows)
-        return DenseRows(stats, weight=weight, scale=np.empty(0), shift=np.zeros(self.p), dtype=self.dtype)
+        return DenseRows(
+            stats, weight=weight, scale=np.empty(0), shift=np.zeros(self.p), dtype=self.dtype, ratio=self.ratio
+        )
 
     def joined(self, other: "DenseRows") -> "DenseRows":
         """These rows and those of another sample of the same table."""
         X = np.concatenate([self.X, other.X])
         weight = np.concatenate([self.weights(slice(0, self.n)), other.weights(slice(0, other.n))])
-        return DenseRows(X, weight=weight, scale=self.scale, shift=self.shift, dtype=self.dtype)
+        return DenseRows(X, weight=weight, scale=self.scale, shift=self.shift, dtype=self.dtype, ratio=self.ratio)
 
     def hash(self, rows: slice) -> Array:
         """Hashes of the rows' content as the user gave it."""
@@ -203,4 +203,6 @@ class DenseRows(Rows):
         with np.errstate(over="ignore"):  # where rows are no unit vectors nobody looks at it
             pull = family.pull((total * total).sum(axis=1), mass)
         none, shift = np.empty(0), np.zeros(self.p)
-        return DenseRows(family.centre(total, mass), weight=pull, scale=none, shift=shift, dtype=self.dtype)
+        return DenseRows(
+            family.centre(total, mass), weight=pull, scale=none, shift=shift, dtype=self.dtype, ratio=self.ratio
+        )

@@ -1,11 +1,13 @@
 """Sums of rows by label in whole numbers: they do not depend on the order in which rows are added, nor on the spans,
 threads or machines that add them, and rows can be taken out again without a trace.
 
-An entry is a power of two of its column (above all its entries) times a number below 1, of which 72 bits are kept.
+An entry is a power of two of its column (above all its entries) times a number below 1, of which 72 bits are kept; more
+where that would lose too much of the smallest entries.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
@@ -15,6 +17,8 @@ from kfree.families import Array
 from kfree.kernels import kernels
 
 _BITS = 36
+# Bits of the smallest entry that a sum of nothing else keeps, at least, and most parts that there are.
+_ENOUGH, _MOST_PARTS = 30, 28
 #: Whole weights up to this are so many copies, to the last bit; larger ones, and all others, multiply the entries.
 MOST_COPIES = 4096
 
@@ -24,15 +28,22 @@ class Grid(NamedTuple):
 
     exponent: Array  # (p + 1,) int: entries of a column are below 2**exponent; the last is that of the weights
     whole: bool  # weights are whole numbers
+    parts: int = 2  # of 36 bits each
 
     @classmethod
-    def of(cls, largest: Array, weight: Array) -> "Grid":
-        """The grid of columns whose entries are at most so large, and of the weights of the rows ((0,) for ones)."""
+    def of(cls, largest: Array, weight: Array, ratio: float = 1.0) -> "Grid":
+        """The grid of columns whose entries are at most so large, and of the weights of the rows ((0,) for ones).
+
+        ``ratio`` is that of the smallest entry that counts to the largest, and of no weight.
+        """
         heaviest = float(weight.max()) if weight.size else 1.0
         whole = not weight.size or bool(heaviest <= MOST_COPIES and (weight == np.rint(weight)).all())
         each, mass = np.frexp(largest)[1], np.frexp(heaviest)[1]
         exponents = np.append(each, 1) if whole else np.append(each + mass, mass)
-        return cls(np.clip(exponents, -1000, 1024), whole)
+        if not whole:
+            ratio *= float(weight.min(where=weight > 0, initial=heaviest)) / heaviest
+        bits = _ENOUGH - np.log2(max(ratio, np.finfo(float).tiny))
+        return cls(np.clip(exponents, -1000, 1024), whole, int(np.clip(np.ceil(bits / _BITS), 2, _MOST_PARTS)))
 
     @property
     def inverse(self) -> Array:
@@ -46,7 +57,7 @@ class ExactSums:
     def __init__(self, K: int, grid: Grid, inverse: Array | None = None) -> None:
         self.grid, size = grid, grid.exponent.size
         self._inverse = grid.inverse if inverse is None else inverse
-        self._parts, self._limbs = np.zeros((2, K, size)), np.zeros((3, K, size), np.int64)
+        self._parts, self._limbs = np.zeros((grid.parts, K, size)), np.zeros((grid.parts + 1, K, size), np.int64)
         self._held = np.zeros(1, np.int64)
 
     @property
@@ -56,7 +67,7 @@ class ExactSums:
 
     @property
     def limbs(self) -> Array:
-        """(3, K, p + 1) int64, of 36 bits each."""
+        """(parts + 1, K, p + 1) int64, of 36 bits each, lowest first."""
         if self._held[0]:
             kernels().carry_sums(self.ledger)
         return self._limbs
@@ -89,6 +100,17 @@ class ExactSums:
     def add(self, other: "ExactSums") -> None:
         """Add the sums of other rows."""
         self._limbs = _carried(self.limbs + other.limbs)
+
+    def less(self, shift: Array) -> Array:
+        """(K, p) The sums of the rows if so much (p,) were subtracted from each, rounded once."""
+        numbers = sum(limb.astype(object) << (_BITS * place) for place, limb in enumerate(self.limbs))
+        places, mass = (self.grid.parts * _BITS - self.grid.exponent).tolist(), numbers[:, -1].tolist()
+        found = np.empty((self.K, shift.size))
+        for k, row in enumerate(numbers[:, :-1].tolist()):
+            weight = Fraction(mass[k]) / Fraction(2) ** places[-1]
+            exact = (Fraction(n) / Fraction(2) ** at for n, at in zip(row, places))
+            found[k] = [float(total - weight * Fraction(x)) for total, x in zip(exact, shift.tolist())]
+        return found
 
     def values(self) -> tuple[Array, Array]:
         """Sums (K, p) and weights (K,)."""
@@ -207,9 +229,11 @@ class ExactProducts:
 
 def _carried(limbs: Array) -> Array:
     """The same numbers with limbs of 36 bits."""
-    low, middle, high = limbs
-    middle = middle + (low >> _BITS)
-    return np.stack([low & (2**_BITS - 1), middle & (2**_BITS - 1), high + (middle >> _BITS)])
+    limbs = limbs.copy()
+    for place in range(len(limbs) - 1):
+        limbs[place + 1] += limbs[place] >> _BITS
+        limbs[place] &= 2**_BITS - 1
+    return limbs
 
 
 def _value(limbs: Array) -> Array:

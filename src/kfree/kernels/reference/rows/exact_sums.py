@@ -1,7 +1,7 @@
 """Sums of rows by label that do not depend on the order in which rows are added.
 
-An entry times a power of two (the ``inverse`` of its column) is below 1. It is cut in a multiple of 2^-36 and one of
-2^-72, and whole numbers of these are added up: ``limbs`` of 36 bits, lowest first. The last column holds the weights.
+An entry times a power of two (the ``inverse`` of its column) is below 1. It is cut in a multiple of 2^-36, one of 2^-72
+and so on, and whole numbers of these are added up: ``limbs`` of 36 bits, lowest first. The last column holds weights.
 """
 
 import numpy as np
@@ -12,33 +12,34 @@ from kfree.kernels.reference.rows.sums import _csr, _dense
 _BITS = 36
 
 
-def _whole_parts(value):
-    """The two parts of entries, as whole numbers of 2^-36 and 2^-72."""
-    coarse = np.rint(value * 2.0**_BITS)
-    fine = np.rint((value * 2.0**_BITS - coarse) * 2.0**_BITS)
-    return coarse.astype(np.int64), fine.astype(np.int64)
+def _whole_parts(value, count=2):
+    """The parts of entries, as whole numbers of 2^-36, 2^-72, ..."""
+    parts = []
+    for _ in range(count):
+        value = value * 2.0**_BITS
+        parts.append(np.rint(value).astype(np.int64))
+        value = value - parts[-1]
+    return parts
 
 
-def _carried(low, middle, high):
-    over = low >> _BITS
-    middle = middle + over
-    beyond = middle >> _BITS
-    return low - (over << _BITS), middle - (beyond << _BITS), high + beyond
+def _carry(limbs):
+    for place in range(len(limbs) - 1):
+        limbs[place + 1] += limbs[place] >> _BITS
+        limbs[place] &= (1 << _BITS) - 1
 
 
 def _move(x, rows, scale, weight, before, labels, ledger):
-    inverse, whole, _, limbs, _ = ledger
+    inverse, whole, parts, limbs, _ = ledger
     w = weight[rows] if weight.size else np.ones(rows.size)
     s = scale[rows] if scale.size else np.ones(rows.size)
     factor, mass = (s, np.ones(rows.size)) if whole else (w * s, w)
     entries = np.concatenate([x * factor[:, None], mass[:, None]], axis=1) * inverse
     times = w.astype(np.int64)[:, None] if whole else 1
-    coarse, fine = _whole_parts(entries)
-    for here, sign in ((labels, 1), (before, -1)):
-        moved = (labels != before) & (here >= 0)
-        np.add.at(limbs[0], here[moved], sign * (fine * times)[moved])
-        np.add.at(limbs[1], here[moved], sign * (coarse * times)[moved])
-    limbs[:] = _carried(*limbs)
+    for place, part in enumerate(reversed(_whole_parts(entries, len(parts)))):
+        for here, sign in ((labels, 1), (before, -1)):
+            moved = (labels != before) & (here >= 0)
+            np.add.at(limbs[place], here[moved], sign * (part * times)[moved])
+    _carry(limbs)
 
 
 def move_dense(X, rows, shift, scale, weight, before, labels, ledger):
@@ -61,17 +62,20 @@ def move_csr(data, indices, indptr, rows, scale, weight, before, labels, ledger)
 def carry_sums(ledger):
     """Bring what is in the parts to the limbs."""
     _, _, parts, limbs, held = ledger
-    limbs[1] += np.rint(parts[0] * 2.0**_BITS).astype(np.int64)
-    limbs[0] += np.rint(parts[1] * 2.0 ** (2 * _BITS)).astype(np.int64)
-    limbs[:] = _carried(*limbs)
+    for place, part in enumerate(parts[::-1]):
+        limbs[place] += np.rint(part * 2.0 ** (_BITS * (len(parts) - place))).astype(np.int64)
+    _carry(limbs)
     parts[:], held[:] = 0.0, 0
 
 
 def read_sums(ledger, total, mass):
     """Sums and weights as numbers; what is in the parts is brought to the limbs first."""
     carry_sums(ledger)
-    low, middle, high = ledger[3]
-    value = ((high * 2.0**_BITS + middle) * 2.0**-_BITS + low * 2.0 ** (-2 * _BITS)) / ledger[0]
+    *lower, middle, high = ledger[3]
+    value = (high * 2.0**_BITS + middle) * 2.0**-_BITS
+    for place, limb in enumerate(reversed(lower), start=2):
+        value = value + limb * 2.0 ** (-place * _BITS)
+    value = value / ledger[0]
     total[:], mass[:] = value[:, :-1], value[:, -1]
 
 
@@ -81,7 +85,9 @@ def sum_costs(weight, cost, whole, inverse):
     w, cost = w[w > 0], cost[w > 0]
     coarse, fine = _whole_parts((cost if whole else w * cost) * inverse)
     times = w.astype(np.int64) if whole else 1
-    return tuple(int(limb) for limb in _carried((fine * times).sum(), (coarse * times).sum(), 0))
+    limbs = [int((fine * times).sum()), int((coarse * times).sum()), 0]
+    _carry(limbs)
+    return tuple(limbs)
 
 
 def extent_dense(X, rows, scale, least, largest):
