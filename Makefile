@@ -31,9 +31,10 @@ demo: $(STAMP)            ## cluster the digits, print what was found, write dem
 test: $(VENV)/.integrations lint  ## style, types, and the whole suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-lint: $(STAMP)
+lint: $(STAMP)            ## style, spelling and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
 	$(BIN)/mypy
 

@@ -90,7 +90,8 @@ def _try_rays(
         for k, part in zip(left, finer):
             parts[k] = part
         for k in changed:
-            tried[k] = tried[k] if budget.spent else parents[k].halve(parts[k], rays[k])
+            if not budget.spent:
+                tried[k] = parents[k].halve(parts[k], rays[k])
         left = [k for k in changed if parents[k].doubts(tried[k])]
     return [
         parent.propose(pair, part.token, deeper=not budget.spent) for parent, pair, part in zip(parents, tried, parts)
