@@ -8,6 +8,8 @@ import numpy as np
 SHAPE = (48, 64)
 #: Points in each direction that make a pixel: edges are soft.
 _FINE = 3
+#: How often a thing is there.
+_OFTEN = 0.4
 #: How much the light changes from picture to picture, and how grainy they are (white is 1).
 _LIGHT, _GRAIN = 0.008, 0.04
 
@@ -19,7 +21,7 @@ def photographs(n: int, rng: Any) -> tuple[Array, Array]:
     y, x = np.mgrid[0 : SHAPE[0] * _FINE, 0 : SHAPE[1] * _FINE] / _FINE
     things = (_lamp(y, x), _mug(y, x), _books(y, x), _plant(y, x), _clock(y, x))
     sun = _sun(y, x)[:, :, None]
-    seen = rng.random((n, len(things) + 1)) < 0.5
+    seen = rng.random((n, len(things) + 1)) < _OFTEN
     rows = np.empty((n, SHAPE[0] * SHAPE[1] * 3), dtype=np.uint8)
     for row, shown in zip(rows, seen):
         scene = _desk(y)
