@@ -78,7 +78,7 @@ _SUBJECTS: dict[str, tuple[str, ...]] = {
 #: What is said whatever it is about.
 _FRAME = (
     ("Hello,", "Good morning,", "Dear team,", "Hi there,"),
-    ("Thank you for your help.", "Please let me know.", "Many thanks in advance.", "I hope to hear from you soon."),
+    ("Thank you for your help.", "Please let me know.", "Thanks.", "What can be done?", "Please write to me."),
 )
 _WORDS: dict[str, tuple[str, ...]] = {
     "day": ("Monday", "Tuesday", "Thursday", "Friday", "Saturday"),
