@@ -120,7 +120,7 @@ def _processor():
 
 
 def summary(page):
-    """The lines of the first table of the index, from the page of the convergence table: float64 rows, a line for each set."""
+    """The first table of the index, from the page of the convergence table: float64 rows, a line for each set."""
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line[:1] == "|"]
     found = []
     for row in rows[2:]:
@@ -157,7 +157,13 @@ def write_index(folder, tables):
                 [line for line in text if line.startswith("* ") and "**" in line],
             )
     known = [name for name in tables if name in titles] + [name for name in titles if name not in tables]
-    parts = ["# Benchmarks", "", "Written by `make bench`; a ratio compares two figures of one run.", "", *opening(folder)]
+    parts = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`; a ratio compares two figures of one run.",
+        "",
+        *opening(folder),
+    ]
     for name in known:
         title, marks = titles[name]
         parts += [f"## [{title}]({name}.md)", "", *(marks or ["No figure was promised here."]), ""]

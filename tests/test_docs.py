@@ -2,7 +2,7 @@
 
 import ast
 import doctest
-import importlib.util
+import importlib
 import re
 import sys
 from pathlib import Path

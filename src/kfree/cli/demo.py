@@ -81,8 +81,8 @@ _STORIES = (
         "cluster",
         "--id customer ",
         {"pick": Pick(id="customer")},
-        f"Which kinds of customers are there?\n   {{file}} has {_CUSTOMERS} customers of a shop that was made up: amounts, "
-        "shares,\n   a city, a date, and gaps. Nobody prepared the columns or said how many kinds there are.",
+        f"Which kinds of customers are there?\n   {{file}} has {_CUSTOMERS} customers of a shop that was made up: "
+        "amounts, shares,\n   a city, a date, and gaps. Nobody prepared the columns or said how many kinds there are.",
         lambda n: f"{n} kinds were found. Each is named by what sets it apart:",
     ),
     Story(
@@ -103,8 +103,8 @@ _STORIES = (
         "features",
         f"--images {SHAPE[0]}x{SHAPE[1]}x3 ",
         {"images": (*SHAPE, 3)},
-        f"What is in these pictures?\n   {{file}} has {_PHOTOGRAPHS} pictures of a desk, drawn for this: each shows some of "
-        "five\n   things, sometimes in the sun. Nobody said what a thing is, or where one ends.",
+        f"What is in these pictures?\n   {{file}} has {_PHOTOGRAPHS} pictures of a desk, drawn for this: each shows "
+        "some of five\n   things, sometimes in the sun. Nobody said what a thing is, or where one ends.",
         lambda n: f"{n} parts were found, of which every picture is a sum; the report shows them:",
     ),
 )

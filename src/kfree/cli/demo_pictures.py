@@ -52,7 +52,7 @@ def _sun(y: Array, x: Array) -> Array:
     """Light through a window with a bar in it, on the wall, the desk and whatever stands there."""
     across = x + 0.45 * y
     bar = (np.abs(across - 38) < 0.9) | (np.abs(y - 22) < 0.7)
-    return np.where((24 < across) & (across < 52) & (3 < y) & (y < 41) & ~bar, 0.2, 0.0)
+    return np.where((across > 24) & (across < 52) & (y > 3) & (y < 41) & ~bar, 0.2, 0.0)
 
 
 def _round(y: Array, x: Array, centre: tuple[float, float], radii: tuple[float, float]) -> Array:
@@ -64,8 +64,8 @@ def _box(y: Array, x: Array, top: float, left: float, bottom: float, right: floa
 
 
 def _lamp(y: Array, x: Array) -> list[tuple[Array, Any]]:
-    arm = (np.abs((x - 6) - 0.35 * (36 - y)) < 0.8) & (14 < y) & (y < 37)
-    hood = (np.abs(x - 14) < 1.5 + 0.75 * (y - 9)) & (9 < y) & (y < 17)
+    arm = (np.abs((x - 6) - 0.35 * (36 - y)) < 0.8) & (y > 14) & (y < 37)
+    hood = (np.abs(x - 14) < 1.5 + 0.75 * (y - 9)) & (y > 9) & (y < 17)
     return [
         (_round(y, x, (38, 6), (2, 5)), (0.25, 0.27, 0.3)),
         (arm, (0.3, 0.32, 0.36)),
@@ -96,7 +96,7 @@ def _books(y: Array, x: Array) -> list[tuple[Array, Any]]:
 
 
 def _plant(y: Array, x: Array) -> list[tuple[Array, Any]]:
-    pot = (np.abs(x - 57) < 5.5 - 0.18 * (y - 32)) & (32 < y) & (y < 43)
+    pot = (np.abs(x - 57) < 5.5 - 0.18 * (y - 32)) & (y > 32) & (y < 43)
     leaves: list[tuple[Array, Any]] = []
     for angle, green in ((-65, 0.42), (65, 0.45), (-32, 0.5), (32, 0.55), (0, 0.6)):
         along, across = np.sin(np.radians(angle)), np.cos(np.radians(angle))
@@ -110,4 +110,8 @@ def _plant(y: Array, x: Array) -> list[tuple[Array, Any]]:
 def _clock(y: Array, x: Array) -> list[tuple[Array, Any]]:
     face = _round(y, x, (12, 36), (8.5, 8.5))
     hands = _box(y, x, 6, 35.4, 12.6, 36.6) | _box(y, x, 11.4, 35.4, 12.6, 41)
-    return [(_round(y, x, (12, 36), (9.6, 9.6)), (0.2, 0.2, 0.24)), (face, (0.97, 0.96, 0.92)), (hands, (0.1, 0.1, 0.12))]
+    return [
+        (_round(y, x, (12, 36), (9.6, 9.6)), (0.2, 0.2, 0.24)),
+        (face, (0.97, 0.96, 0.92)),
+        (hands, (0.1, 0.1, 0.12)),
+    ]

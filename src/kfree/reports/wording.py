@@ -41,7 +41,9 @@ def number(value: Any) -> str:
 def tick(value: Any) -> str:
     """A number beside an axis, where there is no room for seven digits."""
     value = float(value)
-    return number(value) if abs(value) < 1e5 else f"{value:.3g}".replace("e+0", "e").replace("e+", "e").replace("-", "−")
+    return (
+        number(value) if abs(value) < 1e5 else f"{value:.3g}".replace("e+0", "e").replace("e+", "e").replace("-", "−")
+    )
 
 
 def percent(share: Any) -> str:
