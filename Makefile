@@ -18,6 +18,12 @@ $(STAMP): pyproject.toml $(NATIVE) | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --editable ".[test]" --config-settings=cmake.define.KFREE_WERROR=ON
 	touch $@
 
+# the command and nothing else, so that the demo does not wait for linters; a build that the tests have made will do
+$(VENV)/.command: pyproject.toml $(NATIVE) | $(VENV)/.made
+	test -e $(STAMP) && test -z "$$(find $? -newer $(STAMP))" \
+	  || $(BIN)/python -m pip install --quiet --editable ".[cli]" --config-settings=cmake.define.KFREE_WERROR=ON
+	touch $@
+
 # packages of others: what is there already keeps its version, and what cannot be had is done without: tests skip it
 $(VENV)/.integrations: $(STAMP)
 	$(BIN)/python -m pip freeze --exclude-editable > $@.txt
@@ -25,8 +31,8 @@ $(VENV)/.integrations: $(STAMP)
 	-$(BIN)/python -m pip install --quiet --no-deps "bertopic>=0.17"
 	touch $@
 
-demo: $(STAMP)            ## cluster the digits, print what was found, write demo/
-	$(BIN)/python examples/demo.py demo
+demo: $(VENV)/.command    ## customers, texts and pictures: says what was found, writes demo/
+	$(BIN)/kfree demo --out demo --force
 
 test: $(VENV)/.integrations lint  ## style, types, and the whole suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.data import ROOT
 from benchmarks.measure import warm_up
-from benchmarks.report import Settings, render, write_index, write_readme
+from benchmarks.report import Settings, render, write_index
 from benchmarks.tables import NAMES, make
 
 
@@ -39,8 +39,6 @@ def main(arguments=None):
         print(page, flush=True)
         (out / f"{name}.md").write_text(page)
     write_index(out, NAMES)
-    if not options.quick and (out / "convergence.md").exists():
-        write_readme(ROOT / "README.md", (out / "convergence.md").read_text())
 
 
 if __name__ == "__main__":

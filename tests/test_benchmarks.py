@@ -108,6 +108,21 @@ def test_a_page_says_whether_marks_are_reached(tmp_path):
     assert "memory: **50**" in index
 
 
+def test_the_index_opens_with_the_times_of_clusters_that_are_apart(tmp_path):
+    header = ["data", "type", "who", "seconds", "times", "objective", "K", "NMI"]
+    rows = [
+        ["some (3)", "float64", "kfree", 0.5, 1, 9, 3, 1],
+        ["some (3)", "float64", "KMeans, true K", 1.0, 2, 9, 3, 0.9],
+        ["some (3)", "float32", "kfree", 0.4, 1, 9, 3, 1],
+    ]
+    page = render(Table("convergence", "Fits", "What it is.", header, rows, [], []))
+    Path(tmp_path / "convergence.md").write_text(page)
+    write_index(tmp_path, ["convergence"])
+    lines = [line for line in (tmp_path / "README.md").read_text().splitlines() if line.startswith("| some")]
+    assert [cell.strip() for cell in lines[0].split("|")[2:-1]] == ["0.5 s, K 3, 1", "2 times, K 3, 0.9", "-"]
+    assert len(lines) == 1
+
+
 def test_the_plain_gibbs_sampler_draws_from_the_posterior():
     X = np.array([[0.0, 0.1], [0.3, -0.2], [2.0, 1.5], [2.2, 1.1]])
     chain = GaussianChain(X, np.zeros(4, int), concentration=0.8)

@@ -90,9 +90,9 @@ def memory(*tests):
 
 
 def wheel(folder):
-    """Install the newest wheel in an empty environment and run the ten lines of the README there."""
+    """Install the newest wheel in an empty environment and run the five lines of the README there."""
     newest = max(Path(folder).glob("kfree-*.whl"), key=lambda path: path.stat().st_mtime)
-    code = re.search(r"## Ten lines\n+```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    code = re.search(r"## Five lines\n+```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     with tempfile.TemporaryDirectory() as empty:
         venv.create(empty, with_pip=True)
         python = Path(empty, "bin", "python")

@@ -335,13 +335,13 @@ def info(**options: Any) -> int:
     return uses.info(options["file"], _asked(options), options["json"], Talk(options["quiet"]))
 
 
-@click.command(short_help="Three small tables, and what is found in them.")
+@click.command(short_help="Three small files, and what is found in them.")
 @click.option("--out", "-o", metavar="DIR", default="demo", show_default=True, help="Folder to write.")
 @click.option("--report/--no-report", default=True, help="Whether to write pages.")
 @_FORCE
 @_TALKING
 def demo(**options: Any) -> int:
-    """Customers, pictures and texts: three small tables, and what is found in them."""
+    """Customers, texts and pictures: three small files, and what is found in them."""
     from kfree.cli.demo import show
 
     return show(options["out"], options["report"], options["force"], Talk(options["quiet"]))

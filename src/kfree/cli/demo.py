@@ -1,87 +1,110 @@
-"""Three small tables that are made or come with scikit-learn, run through the same commands as any file."""
+"""Three small files that are made here, each run through the same command as any other file."""
 
+import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from kfree.cli.demo_pictures import SHAPE, photographs
+from kfree.cli.demo_table import customers
+from kfree.cli.demo_texts import messages
 from kfree.cli.files import Asked
-from kfree.cli.fits import Order, fit
-from kfree.cli.outputs import Columns, check_free, write_table
+from kfree.cli.fits import REPORT, Order, Outcome, run
+from kfree.cli.outputs import check_free, write_table
 from kfree.cli.tables import Pick
 from kfree.cli.talk import Talk
 
-#: Kinds of customers: how many, and the typical orders a year, basket, discount used and days since the last order.
-_CUSTOMERS = {
-    "regulars": (220, (26.0, 38.0, 0.05, 9.0)),
-    "bargain hunters": (150, (11.0, 17.0, 0.6, 30.0)),
-    "big baskets": (90, (5.0, 160.0, 0.08, 60.0)),
-    "nearly gone": (140, (1.6, 33.0, 0.15, 270.0)),
-}
-_COLUMNS = ("orders a year", "basket", "discount share", "days since last order")
-#: What people write about, and the words they use.
-_SUBJECTS = {
-    "garden": "seed soil bed compost tomato water sun leaf root spring prune flower bee fence mulch",
-    "kitchen": "oven flour butter salt onion simmer knife taste sauce bake garlic spoon crust season plate",
-    "travel": "train ticket harbour museum map hotel border coast bridge luggage market guide island station tram",
-    "computer": "file memory screen server code cable update login browser network printer error disk folder key",
-}
-_WRITTEN, _LENGTH = 240, 60
-_STORIES = {
-    "customers": "600 customers of a shop, four figures each. Nobody said how many kinds there are. "
-    "Each cluster below is a kind, with its typical figures.",
-    "digits": "1797 handwritten digits, 64 grey values each, as pictures of 8 x 8. Nobody said that there are ten. "
-    "Clusters are ways of writing one.",
-    "texts": "240 notes about four subjects, written in random order. Nobody said what a subject is. "
-    "Each topic below is told by its words.",
-}
+_CUSTOMERS, _MESSAGES, _PHOTOGRAPHS = 600, 300, 120
+
+
+class Story(NamedTuple):
+    """A file, what is done with it, and what is said of it."""
+
+    name: str  # of the folder that is written
+    file: str
+    make: Callable[[Path], None]
+    command: str
+    options: str  # as they are typed
+    settings: dict[str, Any]  # the same as fields of an order
+    before: str  # the question, and what the file is
+    found: Callable[[int], str]  # what so many parts are
 
 
 def show(out: str, page: bool, force: bool, talk: Talk) -> int:
-    """Write the tables, and run a command on each."""
+    """Make the files, run a command on each, and tell what it found; the exit code."""
     folder = Path(out)
-    check_free(folder, ["customers.csv", "digits.npy", "texts.txt", *_STORIES], force)
+    check_free(folder, [place for story in _STORIES for place in (story.file, story.name)], force)
     folder.mkdir(exist_ok=True)
-    files = {"customers": _customers(folder), "digits": _digits(folder), "texts": _texts(folder)}
-    for name, file in files.items():
-        talk.note(f"\n== {name} ==\n{_STORIES[name]}")
-        command = "topics" if name == "texts" else "cluster"
-        settings: dict[str, Any] = {"divergence": "kl", "smoothing": 0.1} if name == "digits" else {}
-        pick = Pick(id="customer") if name == "customers" else Pick()
-        shown = "".join(f" --{key} {value}" for key, value in settings.items()) + " --images 8x8" * (name == "digits")
-        talk.note(f"$ kfree {command} {file}{' --id customer' if pick.id else ''}{shown} --out {folder / name}\n")
-        images = (8, 8) if name == "digits" else None
-        order = Order(command, str(file), Asked(), pick, settings, talk, str(folder / name), page=page, force=force)
-        if code := fit(order._replace(images=images)):
-            return code
+    for number, story in enumerate(_STORIES, 1):
+        file = folder / story.file
+        talk.note(f"{number}. {story.before.format(file=file)}")
+        story.make(file)
+        order = Order(story.command, str(file), Asked(), Pick(), {}, talk.hushed(), str(folder / story.name))
+        outcome = run(order._replace(page=page, force=force, **story.settings))
+        _tell(story, outcome, folder, page, talk)
+        if outcome.interrupted:
+            return 130
+    talk.note("Now a file of your own: kfree info FILE looks at it, kfree cluster FILE finds its clusters.")
     return 0
 
 
-def _customers(folder: Path) -> Path:
-    rng = np.random.default_rng(0)
-    sizes = [n for n, _ in _CUSTOMERS.values()]
-    typical = np.repeat([middle for _, middle in _CUSTOMERS.values()], sizes, axis=0)
-    values = typical * np.exp(rng.normal(0.0, 0.25, typical.shape))
-    order = rng.permutation(len(values))
-    names = [f"C{i:04d}" for i in range(len(values))]
-    write_table(
-        folder / "customers.csv",
-        Columns(["customer", *_COLUMNS], [names, *np.round(values[order], 2).T.tolist()]),
-    )
-    return folder / "customers.csv"
+def _tell(story: Story, outcome: Outcome, folder: Path, page: bool, talk: Talk) -> None:
+    found = outcome.found
+    talk.note(f"   {story.found(len(found.words))}\n")
+    for size, share, words in zip(found.size, found.share, found.words):
+        talk.note(f"   {size:6}  {share:4.0%}  {words}")
+    place = shlex.quote(str(folder / story.name))
+    typed = f"kfree {story.command} {shlex.quote(str(folder / story.file))} {story.options}--out {place}"
+    opened = f"   Open {folder / story.name / REPORT}\n" if page else ""
+    talk.note(f"\n{opened}   Made by: {typed}\n")
 
 
-def _digits(folder: Path) -> Path:
-    from sklearn.datasets import load_digits
-
-    np.save(folder / "digits.npy", load_digits().data)
-    return folder / "digits.npy"
+def _make_customers(path: Path) -> None:
+    write_table(path, customers(_CUSTOMERS, np.random.default_rng(0)))
 
 
-def _texts(folder: Path) -> Path:
-    rng = np.random.default_rng(0)
-    words = [text.split() for text in _SUBJECTS.values()]
-    shares = rng.dirichlet(np.full(len(words), 0.1), _WRITTEN)
-    lines = [" ".join(str(rng.choice(words[k])) for k in rng.choice(len(words), _LENGTH, p=share)) for share in shares]
-    (folder / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder / "texts.txt"
+def _make_texts(path: Path) -> None:
+    path.write_text("\n".join(messages(_MESSAGES, np.random.default_rng(0))) + "\n", encoding="utf-8")
+
+
+def _make_pictures(path: Path) -> None:
+    np.save(path, photographs(_PHOTOGRAPHS, np.random.default_rng(0))[0])
+
+
+_STORIES = (
+    Story(
+        "customers",
+        "customers.csv",
+        _make_customers,
+        "cluster",
+        "--id customer ",
+        {"pick": Pick(id="customer")},
+        f"Which kinds of customers are there?\n   {{file}} has {_CUSTOMERS} customers of a shop that was made up: "
+        "amounts, shares,\n   a city, a date, and gaps. Nobody prepared the columns or said how many kinds there are.",
+        lambda n: f"{n} kinds were found. Each is named by what sets it apart:",
+    ),
+    Story(
+        "texts",
+        "texts.txt",
+        _make_texts,
+        "topics",
+        "",
+        {},
+        f"What do people write about?\n   {{file}} has {_MESSAGES} messages to the shop, made from ready sentences. A "
+        "message may be\n   about two things, and nobody said what a thing is.",
+        lambda n: f"{n} topics were found. Each is told by its words:",
+    ),
+    Story(
+        "pictures",
+        "pictures.npy",
+        _make_pictures,
+        "features",
+        f"--images {SHAPE[0]}x{SHAPE[1]}x3 ",
+        {"images": (*SHAPE, 3)},
+        f"What is in these pictures?\n   {{file}} has {_PHOTOGRAPHS} pictures of a desk, drawn for this: each shows "
+        "some of five\n   things, sometimes in the sun. Nobody said what a thing is, or where one ends.",
+        lambda n: f"{n} parts were found, of which every picture is a sum; the report shows them:",
+    ),
+)

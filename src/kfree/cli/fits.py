@@ -11,7 +11,7 @@ import click
 
 import kfree
 from kfree.cli.files import Asked, find
-from kfree.cli.found import Part, labels_of, parts_of, with_ids
+from kfree.cli.found import Part, labels_of, named, parts_of, place_in_picture, with_ids
 from kfree.cli.outputs import Columns, check_free, new_folder, print_table, print_text, write_table
 from kfree.cli.recipes import MODEL, PREPARER, RECIPE, Kept, Recipe
 from kfree.cli.tables import Pick, Rows, Sentences, check_enough, read_rows
@@ -82,8 +82,26 @@ class Loaded(NamedTuple):
     preparer: Any = None  # None if columns are as they were
 
 
+class Outcome(NamedTuple):
+    """What a command has done."""
+
+    model: Any
+    found: Part
+    files: list[str]  # that were written
+    interrupted: bool
+
+
 def fit(order: Order) -> int:
-    """Run a command that fits; the exit code."""
+    """Run a command that fits, and say what it found; the exit code."""
+    outcome = run(order)
+    _say(order, outcome)
+    if order.json:
+        print_text(json.dumps(_summary(order, outcome), ensure_ascii=False) + "\n")
+    return 130 if outcome.interrupted else 0
+
+
+def run(order: Order) -> Outcome:
+    """Read, fit, write."""
     model = _make(order)
     folder = order.folder
     if folder is not None:
@@ -94,21 +112,21 @@ def fit(order: Order) -> int:
         loaded = _load(order)
         with order.talk.progress(f"fitting {type(model).__name__}"):
             model = _fitted(order, model, loaded)
-        found, labels = _parts(model, loaded), loaded.labels(model)
+        found, labels = _parts(order, model, loaded), loaded.labels(model)
         if part is None:
             print_table(labels)
             files = []
         else:
             _write(order, part, model, loaded, found, labels)
             files = [name for name in order.files if (part / name).exists()]
-    _say(order, model, found, files, seen.came)
-    if order.json:
-        print_text(json.dumps(_summary(order, model, found, files, seen.came), ensure_ascii=False) + "\n")
-    return 130 if seen.came else 0
+    return Outcome(model, found, files, seen.came)
 
 
-def _parts(model: Any, loaded: Loaded) -> Part:
-    return parts_of(model, loaded.X, loaded.beside, loaded.columns, loaded.preparer)
+def _parts(order: Order, model: Any, loaded: Loaded) -> Part:
+    found = parts_of(model, loaded.X, loaded.beside, loaded.columns, loaded.preparer)
+    if order.images is not None and order.command == "features":  # pixels have no names worth telling
+        return named(found, [place_in_picture(part, order.images) for part in model.components_])
+    return found
 
 
 @contextmanager
@@ -239,9 +257,9 @@ def _write(order: Order, folder: Path, model: Any, loaded: Loaded, found: Part, 
         report(model, loaded.X, folder / REPORT, texts, order.images, loaded.preparer)
 
 
-def _say(order: Order, model: Any, found: Part, files: list[str], interrupted: bool) -> None:
+def _say(order: Order, outcome: Outcome) -> None:
     """What was found, where it is, and what to do next."""
-    talk, folder = order.talk, order.folder
+    talk, folder, (model, found, files, interrupted) = order.talk, order.folder, outcome
     talk.note("")
     talk.note(model.explain())
     lines = zip(range(_SHOWN), found.size, found.share, found.words)
@@ -259,8 +277,9 @@ def _say(order: Order, model: Any, found: Part, files: list[str], interrupted: b
     talk.note(f"Next: {f'open {folder / REPORT}, or ' if order.page else ''}{after}")
 
 
-def _summary(order: Order, model: Any, found: Part, files: list[str], interrupted: bool) -> dict[str, Any]:
+def _summary(order: Order, outcome: Outcome) -> dict[str, Any]:
     """What --json prints."""
+    model, found, files, interrupted = outcome
     return {
         "command": order.command,
         "file": order.file,

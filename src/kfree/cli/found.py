@@ -23,6 +23,8 @@ _NOUNS = {
 }
 #: Columns that a feature is told by.
 _COLUMNS = 4
+#: A feature is all over a picture if it is strong in more than this share of it.
+_EVERYWHERE = 0.5
 #: Words that a topic is told by.
 _TOP = 10
 
@@ -96,6 +98,26 @@ def _largest(components: Columns) -> list[str]:
     values, names = np.array(components.values).T, [f"column {n}" if n.isdigit() else n for n in components.names]
     order = [np.argsort(-np.abs(row), kind="stable")[:_COLUMNS] for row in values]
     return [", ".join(f"{names[j]} {figure(row[j])}" for j in first) for row, first in zip(values, order)]
+
+
+def named(part: Part, words: list[str]) -> Part:
+    """The same under other names."""
+    names, values = part.table
+    values = [words if name == "name" else own for name, own in zip(names, values)]
+    return part._replace(words=words, table=Columns(names, values))
+
+
+def place_in_picture(component: Any, shape: tuple[int, ...]) -> str:
+    """Where in a picture a feature is."""
+    light = np.abs(np.asarray(component, dtype=np.float64)).reshape(*shape[:2], -1).sum(axis=2)
+    strong = light >= light.max() / 2
+    share = strong.mean()
+    if not light.any() or share > _EVERYWHERE:
+        return "all over the picture"
+    y, x = ((np.argwhere(strong) + 0.5).mean(axis=0) / shape[:2] * 3).astype(int)
+    words = [("top", "", "bottom")[y], ("left", "", "right")[x]]
+    where = " ".join(word for word in words if word) or "middle"
+    return f"{where}, {max(share, 0.01):.0%} of the picture"
 
 
 def _topics(model: Any) -> Part:

@@ -22,6 +22,10 @@ class Talk:
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
 
+    def hushed(self) -> "Talk":
+        """One that shows progress but says nothing, for somebody who tells the story in other words."""
+        return _Hushed(self._quiet)
+
     def note(self, text: str) -> None:
         """What was found or done."""
         if not self._quiet:
@@ -61,6 +65,11 @@ class Talk:
         for text in dict.fromkeys(told):
             if "was interrupted" not in text:  # the command itself says what became of that
                 self.warn(re.sub(r"\w+\(n_clusters=(\d+)\)", r"--clusters \1", text))  # as a command says it
+
+
+class _Hushed(Talk):
+    def note(self, text: str) -> None:
+        pass
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.reports.svg import element, text
-from kfree.reports.wording import number
+from kfree.reports.wording import tick
 
 
 class Frame(NamedTuple):
@@ -37,11 +37,11 @@ class Frame(NamedTuple):
         for value in ticks[0] if ticks[0] is not None else ():
             at = float(self.across(value))
             parts.append(element("line", x1=at, x2=at, y1=low, y2=high, class_="grid"))
-            parts.append(text(number(value), x=at, y=low + 16, text_anchor="middle"))
+            parts.append(text(tick(value), x=at, y=low + 16, text_anchor="middle"))
         for value in ticks[1] if ticks[1] is not None else ():
             at = float(self.down(value))
             parts.append(element("line", x1=self.left, x2=end, y1=at, y2=at, class_="grid"))
-            parts.append(text(number(value), x=self.left - 7, y=at + 4, text_anchor="end"))
+            parts.append(text(tick(value), x=self.left - 7, y=at + 4, text_anchor="end"))
         if names[0]:
             parts.append(text(f"{names[0]} →", x=end, y=self.height - 6, text_anchor="end", class_="axis"))
         if names[1]:

@@ -38,6 +38,14 @@ def number(value: Any) -> str:
     return text.replace(",", "\u202f").replace("e+0", "e").replace("e+", "e").replace("e-0", "e-").replace("-", "−")
 
 
+def tick(value: Any) -> str:
+    """A number beside an axis, where there is no room for seven digits."""
+    value = float(value)
+    return (
+        number(value) if abs(value) < 1e5 else f"{value:.3g}".replace("e+0", "e").replace("e+", "e").replace("-", "−")
+    )
+
+
 def percent(share: Any) -> str:
     """A share in percent."""
     share = 100 * float(share)
