@@ -48,6 +48,7 @@ class Reader(Protocol):
     """Where a table comes from; it may be read as often as is needed."""
 
     facts: Facts
+    ids: tuple[str, ...]  # names of the columns that name the rows
 
     def mapped(self) -> Array | None:
         """The table as a memory map, if it is one already."""
