@@ -23,7 +23,8 @@ class NpyReader:
         for path, array in zip(paths, arrays):
             if array.shape[1] != p:
                 raise ValueError(
-                    f"Files differ: {path} has {array.shape[1]} columns, unlike {paths[0]}, which has {p}. Read them apart."
+                    f"Files differ: {path} has {array.shape[1]} columns, unlike {paths[0]}, which has {p}. Read "
+                    "them apart."
                 )
         if columns.ids:
             raise ValueError(f"{paths[0]} is an array of numbers without ids. Leave id= out: rows are numbered.")

@@ -57,7 +57,9 @@ def _told(label: str, format: str, where: Callable[[], str] = str) -> Iterator[N
             raise
         place = where()
         said = str(error).strip().rstrip(".")
-        raise ValueError(f"{label} cannot be read as {format}{place}: {said}. Is it whole, and is format= right?") from error
+        raise ValueError(
+            f"{label} cannot be read as {format}{place}: {said}. Is it whole, and is format= right?"
+        ) from error
 
 
 class _Counted:
@@ -213,9 +215,7 @@ class CsvPiece(_TextPiece):
         return csv.open_csv(
             self._stream(),
             # rows are counted, so that errors say where, by one thread only
-            csv.ReadOptions(
-                use_threads=False, block_size=_TEXT, encoding=self._encoding, column_names=dialect.names
-            ),
+            csv.ReadOptions(use_threads=False, block_size=_TEXT, encoding=self._encoding, column_names=dialect.names),
             csv.ParseOptions(delimiter=dialect.mark, newlines_in_values=True),
             csv.ConvertOptions(
                 column_types=types, include_columns=names, strings_can_be_null=False, decimal_point=dialect.point
@@ -259,8 +259,8 @@ class CsvPiece(_TextPiece):
                 where = f" in line {cell[2]}" if cell[2] else ""
                 name = self._known[1].names[int(cell[1])]
                 raise ValueError(
-                    f"Column {name!r} of {self.label} holds {cell[3][:40]!r}{where}, which is no number. Put it right, or "
-                    "leave the column out: columns="
+                    f"Column {name!r} of {self.label} holds {cell[3][:40]!r}{where}, which is no number. Put it right, "
+                    "or leave the column out: columns="
                 ) from error
             if _WRONG_LETTERS.search(said):
                 raise self._letters() from error
@@ -331,8 +331,10 @@ def _whole_lines(stream: Any, size: int) -> Iterator[bytes]:
 
 def is_lazy(frame: Any) -> bool:
     """Whether something is a LazyFrame of polars."""
-    return type(frame).__module__.split(".")[0] == "polars" and hasattr(frame, "collect_schema") and hasattr(
-        frame, "sink_parquet"
+    return (
+        type(frame).__module__.split(".")[0] == "polars"
+        and hasattr(frame, "collect_schema")
+        and hasattr(frame, "sink_parquet")
     )
 
 
@@ -391,8 +393,8 @@ class StreamPiece:
             return LazyPiece(made, self._scratch)
         if not hasattr(made, "__arrow_c_stream__"):
             raise TypeError(
-                f"The function that was passed to read returned {type(made).__name__}, which has no __arrow_c_stream__. "
-                "Return an Arrow table or reader, a frame of polars or pandas, or a relation of DuckDB."
+                f"The function that was passed to read returned {type(made).__name__}, which has no "
+                "__arrow_c_stream__. Return an Arrow table or reader, a frame of polars or pandas, or a relation of DuckDB."
             )
         return pa.RecordBatchReader.from_stream(made)
 

@@ -32,16 +32,16 @@ def read(
 ) -> Source:
     """A table in files, for estimators, where it may be larger than memory.
 
-    Give what it returns to ``fit``, ``partial_fit``, ``predict``, ``transform`` or ``score`` of any estimator in place of
-    X: the answers are those for the same numbers in memory. When rows are first needed the files are read once, and
-    their numbers are written to a scratch file, whose size is announced on the logger "kfree"; from then on it is mapped.
-    NPY files are mapped as they are.
+    Give what it returns to ``fit``, ``partial_fit``, ``predict``, ``transform`` or ``score`` of any estimator in place
+    of X: the answers are those for the same numbers in memory. When rows are first needed the files are read once, and
+    their numbers are written to a scratch file, whose size is announced on the logger "kfree"; from then on it is
+    mapped. NPY files are mapped as they are.
 
     Parameters
     ----------
     paths : path, list of paths, function or LazyFrame
-        Parquet, CSV, TSV (also packed: .gz, .bz2, .zst), JSON lines, Arrow IPC, Feather and NPY files; a list of them, a
-        pattern such as "data/*.parquet", or a folder, whose files are read in the order of their names (2 before 10).
+        Parquet, CSV, TSV (also packed: .gz, .bz2, .zst), JSON lines, Arrow IPC, Feather and NPY files; a list of
+        them, a pattern such as "data/*.parquet", or a folder, whose files are read in the order of their names (2 before 10).
         A polars LazyFrame, or a function that returns a new object with ``__arrow_c_stream__`` whenever it is called.
     columns : list of str, default=None
         The columns to fit; all but ``weight`` and ``id`` if None. They must hold numbers, none missing.
@@ -130,13 +130,13 @@ def _query(paths: Any, scratch: Any) -> list[Piece] | None:
         raise TypeError(f"A Dask {kind} is not read here. Write it with .to_parquet(folder), then kfree.read(folder).")
     if hasattr(paths, "__arrow_c_stream__") or hasattr(paths, "__array__"):
         raise TypeError(
-            f"{kind} is not a file. If it is in memory, pass it to fit as it is; if it is a stream, it can be read once "
-            "only: pass a function that returns a new one, such as kfree.read(lambda: connection.sql(...))."
+            f"{kind} is not a file. If it is in memory, pass it to fit as it is; if it is a stream, it can be read "
+            "once only: pass a function that returns a new one, such as kfree.read(lambda: connection.sql(...))."
         )
     if hasattr(paths, "__next__"):
         raise TypeError(
-            f"A {kind} can be read once only. Pass a function that returns a new object with __arrow_c_stream__ whenever "
-            "it is called, or write a Parquet file."
+            f"A {kind} can be read once only. Pass a function that returns a new object with __arrow_c_stream__ "
+            "whenever it is called, or write a Parquet file."
         )
     if callable(paths):
         return [StreamPiece(paths, folder)]
@@ -164,7 +164,9 @@ def _expanded(path: Path, format: str | None) -> list[tuple[Path, str]]:
             raise ValueError(f"There are no files to read in the folder {path}. Their names end in .parquet, say.")
         kinds = sorted({format or str(format_of(one)) for one in files})
         if len(kinds) > 1:
-            raise ValueError(f"The folder {path} holds files of formats {', '.join(kinds)}. Pass format=, or a pattern.")
+            raise ValueError(
+                f"The folder {path} holds files of formats {', '.join(kinds)}. Pass format=, or a pattern."
+            )
         return [(one, kinds[0]) for one in sorted(files, key=_natural)]
     if not path.exists():
         matched = [Path(one) for one in glob.glob(str(path), recursive=True)] if re.search(r"[*?\[]", str(path)) else []
@@ -176,7 +178,9 @@ def _expanded(path: Path, format: str | None) -> list[tuple[Path, str]]:
     if kind in ("npz", "mtx"):
         raise ValueError(f"{path} is read as a whole: load it with scipy, and pass the matrix to fit.")
     if kind not in STREAMED:
-        raise ValueError(f"The format of {path} cannot be told from its name. Pass format=, one of {', '.join(STREAMED)}.")
+        raise ValueError(
+            f"The format of {path} cannot be told from its name. Pass format=, one of {', '.join(STREAMED)}."
+        )
     return [(path, kind)]
 
 

@@ -127,7 +127,8 @@ def _choose(pieces: Sequence[Piece], schemas: Sequence[Any], columns: Columns) -
         if missing or more:
             what = f"has no column {missing[0]!r}" if missing else f"has a column {more[0]!r} of its own"
             raise ValueError(
-                f"Files differ: {piece.label} {what}, unlike {pieces[0].label}. Name columns that all have: columns=[...]"
+                f"Files differ: {piece.label} {what}, unlike {pieces[0].label}. Name columns that "
+                "all have: columns=[...]"
             )
     return chosen
 
@@ -176,8 +177,8 @@ def _numbers(piece: Piece, batch: Any, name: str, start: int, dtype: Any) -> Arr
         first = start + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise ValueError(
             f"Column {name!r} of {piece.label} has missing values: {column.null_count} in rows {start} to "
-            f"{start + len(column) - 1}, the first in row {first}. Drop those rows or fill them in, or leave the column "
-            "out: columns="
+            f"{start + len(column) - 1}, the first in row {first}. Drop those rows or fill them in, or leave the "
+            "column out: columns="
         )
     wide = pa.float32() if np.dtype(dtype) == np.float32 and column.type == pa.float16() else pa.from_numpy_dtype(dtype)
     return column.cast(wide, safe=False).to_numpy(zero_copy_only=False)

@@ -43,8 +43,8 @@ def write(
         A file whose name ends in .parquet or .csv.
     what : str or list of str, default=None
         Methods of the model: "predict" (column "label"), "decision_function" ("decision"), "score_samples" ("score"),
-        "predict_proba" ("probability_0", ...), "transform" (as ``get_feature_names_out`` calls them). None is "predict",
-        or "transform" for models that do not predict.
+        "predict_proba" ("probability_0", ...), "transform" (as ``get_feature_names_out`` calls them). None is
+        "predict", or "transform" for models that do not predict.
     overwrite : bool, default=False
         Whether a file that is there is replaced.
 
@@ -106,7 +106,9 @@ def _check_target(path: Path, overwrite: bool) -> None:
     if path.suffix.lower() not in (".parquet", ".csv"):
         raise ValueError(f"path must end in .parquet or .csv, got {path}.")
     if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.absolute().parent} to write {path.name} into. Make it first.")
+        raise FileNotFoundError(
+            f"There is no folder {path.absolute().parent} to write {path.name} into. Make it first."
+        )
     if path.is_dir() or (path.exists() and not overwrite):
         raise FileExistsError(f"{path} is already there. Pass overwrite=True to replace it, or another name.")
     try:

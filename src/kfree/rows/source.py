@@ -1,7 +1,7 @@
 """Tables that are read from files or queries: decoded once into a scratch file, which is then a table like any other.
 
-A fit passes over all rows many times, and to decode a file costs more than a pass. So one survey writes plain numbers to
-a scratch file, and everything else works on its memory map: answers are those for the same numbers in memory.
+A fit passes over all rows many times, and to decode a file costs more than a pass. So one survey writes plain numbers
+to a scratch file, and everything else works on its memory map: answers are those for the same numbers in memory.
 """
 
 import errno
@@ -212,8 +212,8 @@ def _write(reader: Reader, file: Any, folder: str) -> tuple[int, Array | None]:
             size = (n + len(block.values)) * facts.width * np.dtype(facts.dtype).itemsize
             raise OSError(
                 error.errno,
-                f"The disk became full while {facts.label} was read: the scratch file in {folder} had {gigabytes(size)} "
-                "by then. It is removed. Make room, or pass scratch= a folder on a larger disk",
+                f"The disk became full while {facts.label} was read: the scratch file in {folder} had "
+                f"{gigabytes(size)} by then. It is removed. Make room, or pass scratch= a folder on a larger disk",
             ) from error
         n += len(block.values)
         if block.weight is not None:
@@ -235,7 +235,7 @@ def _map(file: Any, n: int, facts: Facts) -> Array:
 
 def scratch_folder() -> str:
     """Where large files go that nobody keeps: what the environment says, else not the folder that may be memory."""
-    said = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")) or tempfile.tempdir is not None
+    said = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     large = "/var/tmp"  # /tmp is in memory on many machines
     return large if not said and os.path.isdir(large) and os.access(large, os.W_OK) else tempfile.gettempdir()
 
@@ -254,8 +254,8 @@ def _announce(facts: Facts, folder: str) -> None:
     if size > free:
         raise OSError(
             errno.ENOSPC,
-            f"{facts.label} needs {about}{gigabytes(size)} for a scratch file, and {folder} has {gigabytes(free)}. Make "
-            "room, pass scratch= a folder on a larger disk, or read fewer columns=",
+            f"{facts.label} needs {about}{gigabytes(size)} for a scratch file, and {folder} has {gigabytes(free)}. "
+            "Make room, pass scratch= a folder on a larger disk, or read fewer columns=",
         )
     _LOGGER.info(
         "%s is read once into a scratch file of %s%s in %s (%s free)",
