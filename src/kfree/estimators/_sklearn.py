@@ -74,8 +74,8 @@ def refuse_dask(X: Any, name: str = "X") -> None:
     if any(kind.__module__.split(".")[0] in ("dask", "dask_expr") for kind in type(X).__mro__):
         raise TypeError(
             f"{name} is a Dask {type(X).__name__}, all of which would be pulled to this machine. If there is room, "
-            f"pass {name}.compute(). Else write it to files, and read these: {name}.to_parquet(folder) of a dataframe, then "
-            "kfree.read(folder)."
+            f"pass {name}.compute(). Else write it to files, and read these: {name}.to_parquet(folder) of a dataframe, "
+            "then kfree.read(folder)."
         )
 
 

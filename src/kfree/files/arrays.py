@@ -8,7 +8,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.files.table import _BYTES, _ROWS, Columns, label_of
-from kfree.rows.source import Block, Facts
+from kfree.rows.source import Decoded, Facts
 
 
 class NpyReader:
@@ -52,7 +52,7 @@ class NpyReader:
         """The one array, if nothing needs to be done to it."""
         return _load(self._paths[0]) if self._direct else None
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Decoded]:
         """Rows of all arrays."""
         for path in self._paths:
             array = _load(path)
@@ -60,7 +60,7 @@ class NpyReader:
             for start in range(0, len(array), most):
                 part = np.asarray(array[start : start + most])
                 weight = None if self._weight is None else part[:, self._weight].astype(np.float64)
-                yield Block(part[:, self._chosen].astype(self.facts.dtype), weight)
+                yield Decoded(part[:, self._chosen].astype(self.facts.dtype), weight)
 
     def beside(self, rows: int) -> Iterator[Any]:
         """There are no columns beside the numbers."""

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,10 +112,10 @@ def neighbour(path: Path) -> Path | None:
     return path.parent / near[0] if near else None
 
 
-def near_name(name: str, names: Sequence[str]) -> str:
+def near_name(name: str, names: Sequence[str], listed: Callable[[Sequence[str]], str] | None = None) -> str:
     """Which column may be meant, or which there are."""
     near = difflib.get_close_matches(name, names, n=1)
-    return f"Did you mean {near[0]!r}?" if near else f"There are {some(names)}."
+    return f"Did you mean {near[0]!r}?" if near else f"There are {(listed or some)(names)}."
 
 
 def twice(names: Sequence[str]) -> str | None:

@@ -394,7 +394,7 @@ class StreamPiece:
         if not hasattr(made, "__arrow_c_stream__"):
             raise TypeError(
                 f"The function that was passed to read returned {type(made).__name__}, which has no "
-                "__arrow_c_stream__. Return an Arrow table or reader, a frame of polars or pandas, or a relation of DuckDB."
+                "__arrow_c_stream__. Return an Arrow table or reader, a frame of polars or pandas, or a relation."
             )
         return pa.RecordBatchReader.from_stream(made)
 

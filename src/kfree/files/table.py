@@ -9,7 +9,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.files.formats import near_name, some, twice
 from kfree.files.pieces import Piece, Wanted
-from kfree.rows.source import Block, Facts
+from kfree.rows.source import Decoded, Facts
 
 # Bytes of numbers that are decoded together, and the most rows.
 _BYTES, _ROWS = 1 << 24, 65_536
@@ -54,7 +54,7 @@ class ArrowReader:
         """All of these must be decoded."""
         return None
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Decoded]:
         """Numbers and weights of all rows."""
         weights = () if self._weight is None else (self._weight,)
         most = max(1, min(_ROWS, _BYTES // (8 * max(1, len(self._chosen)))))
@@ -66,7 +66,7 @@ class ArrowReader:
                     values[:, j] = _numbers(piece, batch, name, start, self.facts.dtype)
                 weight = _numbers(piece, batch, self._weight, start, np.float64) if self._weight is not None else None
                 start += batch.num_rows
-                yield Block(values, weight)
+                yield Decoded(values, weight)
 
     def beside(self, rows: int) -> Iterator[Any]:
         """Ids of all rows, as they are in the files, so many at a time."""

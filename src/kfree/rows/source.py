@@ -37,7 +37,7 @@ class Facts(NamedTuple):
     weighted: bool  # whether there is a column of weights
 
 
-class Block(NamedTuple):
+class Decoded(NamedTuple):
     """Some rows of a table."""
 
     values: Array  # (m, p)
@@ -53,7 +53,7 @@ class Reader(Protocol):
     def mapped(self) -> Array | None:
         """The table as a memory map, if it is one already."""
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Decoded]:
         """All rows, in order."""
 
     def beside(self, rows: int) -> Iterator[Any]:
@@ -101,7 +101,7 @@ class Source:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        return self._read().values.shape  # type: ignore[return-value]
+        return self._read().values.shape
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -222,7 +222,7 @@ def _write(reader: Reader, file: Any, folder: str) -> tuple[int, Array | None]:
 
 
 def _put(file: Any, values: Array) -> None:
-    left = memoryview(values).cast("B") if values.size else memoryview(b"")
+    left = values.reshape(-1).view(np.uint8).data if values.size else memoryview(b"")
     while left:  # a raw file may take a part only
         left = left[file.write(left) :]
 
