@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,11 +51,17 @@ def new_file(path: Path) -> Iterator[Path]:
 @contextmanager
 def _part(path: Path) -> Iterator[Path]:
     """A folder for what is not complete, which goes whatever happens."""
-    try:
-        with part_beside(path) as part:
+    with ExitStack() as stack:
+        try:
+            part = stack.enter_context(part_beside(path))
+        except PermissionError:
+            raise Problem(
+                f"{path.absolute().parent} cannot be written to. Pass --out with a place elsewhere."
+            ) from None
+        try:
             yield part
-    except OSError as error:
-        raise _told(error, path) from error
+        except OSError as error:
+            raise _told(error, path) from error
 
 
 def _move(part: Path, folder: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 from kfree.files.formats import HEAD, Dialect, decoded, is_packed, open_parquet, ragged
 
-# Bytes of text that are parsed together; a line must fit in.
-_TEXT = 1 << 23
+# Bytes of text that are parsed together, and where lines are long: one must fit in.
+_TEXT, _LONG = 1 << 20, 1 << 25
 _WRONG_CELL = re.compile(r"CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \w+: invalid value '(.*)'", re.S)
 _WRONG_LETTERS = re.compile(r"utf-?8|codec|decod", re.IGNORECASE)
 
@@ -201,10 +201,13 @@ class CsvPiece(_TextPiece):
         super().__init__(path, encoding)
         self._tabs, self._format = tabs, "tsv" if tabs else "csv"
         self._known: tuple[Dialect, Any] | None = None
+        self._block = _TEXT
 
     def _facts(self) -> tuple[Dialect, Any]:
         if self._known is None:
-            dialect = Dialect.of(self._head(), self._tabs)
+            head = self._head()
+            dialect = Dialect.of(head, self._tabs)
+            self._block = _TEXT if "\n" in head or len(head) < HEAD // 2 else _LONG
             with self._errors(), self._open(dialect, {}, None) as reader:
                 self._known = dialect, reader.schema
         return self._known
@@ -215,7 +218,9 @@ class CsvPiece(_TextPiece):
         return csv.open_csv(
             self._stream(),
             # rows are counted, so that errors say where, by one thread only
-            csv.ReadOptions(use_threads=False, block_size=_TEXT, encoding=self._encoding, column_names=dialect.names),
+            csv.ReadOptions(
+                use_threads=False, block_size=self._block, encoding=self._encoding, column_names=dialect.names
+            ),
             csv.ParseOptions(delimiter=dialect.mark, newlines_in_values=True),
             csv.ConvertOptions(
                 column_types=types, include_columns=names, strings_can_be_null=False, decimal_point=dialect.point

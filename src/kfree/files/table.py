@@ -12,7 +12,7 @@ from kfree.files.pieces import Piece, Wanted
 from kfree.rows.source import Decoded, Facts
 
 # Bytes of numbers that are decoded together, and the most rows.
-_BYTES, _ROWS = 1 << 24, 65_536
+_BYTES, _ROWS = 1 << 22, 65_536
 # What messages list of files.
 _FILES = 3
 
@@ -56,17 +56,25 @@ class ArrowReader:
 
     def blocks(self) -> Iterator[Decoded]:
         """Numbers and weights of all rows."""
+        import pyarrow as pa
+
         weights = () if self._weight is None else (self._weight,)
         most = max(1, min(_ROWS, _BYTES // (8 * max(1, len(self._chosen)))))
-        for piece in self._pieces:
-            start = 0
-            for batch in piece.batches(Wanted((*self._chosen, *weights), (), most)):
-                values = np.empty((batch.num_rows, len(self._chosen)), self.facts.dtype)
-                for j, name in enumerate(self._chosen):
-                    values[:, j] = _numbers(piece, batch, name, start, self.facts.dtype)
-                weight = _numbers(piece, batch, self._weight, start, np.float64) if self._weight is not None else None
-                start += batch.num_rows
-                yield Decoded(values, weight)
+        try:
+            for piece in self._pieces:
+                start = 0
+                for batch in piece.batches(Wanted((*self._chosen, *weights), (), most)):
+                    yield self._decoded(piece, batch, start)
+                    start += batch.num_rows
+        finally:
+            pa.default_memory_pool().release_unused()  # the fit that follows needs the room
+
+    def _decoded(self, piece: Piece, batch: Any, start: int) -> Decoded:
+        values = np.empty((batch.num_rows, len(self._chosen)), self.facts.dtype)
+        for j, name in enumerate(self._chosen):
+            values[:, j] = _numbers(piece, batch, name, start, self.facts.dtype)
+        weight = None if self._weight is None else _numbers(piece, batch, self._weight, start, np.float64)
+        return Decoded(values, weight)
 
     def beside(self, rows: int) -> Iterator[Any]:
         """Ids of all rows, as they are in the files, so many at a time."""
