@@ -1,6 +1,7 @@
 """One table in files of all formats."""
 
 import gzip
+from itertools import pairwise
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def write_folder(folder, made, **more):
     (folder / "parts").mkdir(exist_ok=True)
     (folder / "parts" / "_SUCCESS").write_text("")
     cuts = np.linspace(0, made.num_rows, 12).astype(int)
-    for i, (start, stop) in enumerate(zip(cuts, cuts[1:])):
+    for i, (start, stop) in enumerate(pairwise(cuts)):
         parquet.write_table(made.slice(start, stop - start), folder / "parts" / f"part.{i}.parquet")
     return folder / "parts"
 

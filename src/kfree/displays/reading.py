@@ -92,7 +92,7 @@ def percent(share: float) -> str:
 
 def is_frame(X: Any) -> bool:
     """Whether a table has columns with names."""
-    return hasattr(X, "columns")
+    return hasattr(X, "columns") and hasattr(X, "to_numpy")
 
 
 def take_rows(X: Any, rows: Array) -> Any:

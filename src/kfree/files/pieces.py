@@ -12,6 +12,8 @@ from kfree.files.formats import HEAD, Dialect, decoded, is_packed, open_parquet,
 
 # Bytes of text that are parsed together, and where lines are long: one must fit in.
 _TEXT, _LONG = 1 << 20, 1 << 25
+# How Arrow files begin; streams do not.
+_ARROW = b"ARROW1"
 _WRONG_CELL = re.compile(r"CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \w+: invalid value '(.*)'", re.S)
 _WRONG_LETTERS = re.compile(r"utf-?8|codec|decod", re.IGNORECASE)
 
@@ -117,14 +119,12 @@ class ArrowPiece:
     def _open(self) -> Iterator[tuple[Any, bool]]:
         import pyarrow as pa
 
-        if not is_packed(self._path):
+        with open(self._path, "rb") as start:
+            whole = start.read(len(_ARROW)) == _ARROW
+        if whole:
             with pa.memory_map(str(self._path)) as file:
-                try:
-                    yield pa.ipc.open_file(file), True
-                    return
-                except pa.ArrowInvalid as error:
-                    if "not an Arrow file" not in str(error):
-                        raise
+                yield pa.ipc.open_file(file), True
+            return
         with pa.input_stream(str(self._path)) as stream:
             yield pa.ipc.open_stream(stream), False
 
