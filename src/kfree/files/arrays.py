@@ -1,5 +1,6 @@
 """NPY files, which are mapped as they are."""
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,4 +83,4 @@ def _load(path: Path) -> Array:
     if not isinstance(array, np.ndarray) or array.ndim < 2 or array.dtype.kind not in "biuf":
         what = f"an array of shape {array.shape} and type {array.dtype}" if isinstance(array, np.ndarray) else "arrays"
         raise ValueError(f"{path} holds {what}. Pass one of numbers with rows and columns.")
-    return array.reshape(len(array), -1)
+    return array.reshape(len(array), math.prod(array.shape[1:]))
