@@ -342,3 +342,15 @@ def test_many_rows_may_have_few_contents(asked):
     model = DPMeans(**asked).fit(X)
     assert_allclose(sorted(model.cluster_centers_.ravel()), [0.0, 1.0, 5.0])
     assert_array_equal(model.cluster_weights_, [33_334] * 3)
+
+
+@pytest.mark.parametrize("divergence", ["cosine", "kl"])
+def test_rows_that_differ_in_length_alone_are_one_cluster(divergence):
+    # lengths are powers of two, so that nothing is rounded: rows are exactly at their mean
+    X = np.array([[1.0], [2.0], [4.0], [0.5]]) * np.array([1.0, 1.0, 1.0, 1.0])
+    for columns in (1, 4):
+        for model in (DPMeans(divergence=divergence), DPMeans(lam=0.1, divergence=divergence)):
+            assert model.fit(X[:, :columns]).n_clusters_ == 1
+            assert model.inertia_ == 0
+    with pytest.raises(ValueError, match="only 1 different row"):
+        DPMeans(n_clusters=2, divergence=divergence).fit(X)

@@ -166,7 +166,9 @@ def check_reach(table: Table, family: Family, *, squares: str = "") -> None:
     reach = float(table.base.max(where=active, initial=0.0))
     lightest, total = float(weight.min(where=active, initial=np.inf)), float(weight.sum()) + table.geometry.eta
     low, high = min(1.0, lightest) * reach, max(1.0, total) * float(table.base.max(initial=0.0))
-    if (low > least or table.all_equal) and high < most:
+    # rows of length 1 that do not differ at all are equal: their differences cannot be too small for floats
+    equal = table.all_equal or bool(rows.scale.size and not reach)
+    if (low > least or equal) and high < most:
         return
     who = f"{squares} needs squares of these, which" if squares else "These"
     raise ValueError(
