@@ -231,7 +231,8 @@ class DPMeans(HardClusters):
         Parameters
         ----------
         X : array or CSR matrix (n, p)
-            Rows; pandas and polars frames, float32, integers and memory maps are taken as they are.
+            Rows; pandas and polars frames, float32, integers and memory maps are taken as they are. Files that are
+            larger than memory: :func:`kfree.read`.
         y : ignored
         sample_weight : array (n,), default=None
             Weights; an integer weight equals repeating the row, 0 leaves it out. Others must be at least 1e-150, and
