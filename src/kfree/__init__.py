@@ -50,7 +50,9 @@ if TYPE_CHECKING:
         Separable,
         SquaredEuclidean,
     )
+    from kfree.files import read, write
     from kfree.reports import report
+    from kfree.rows.source import Source
     from kfree.versions import show_versions
 
 __version__ = "0.1.0"
@@ -102,7 +104,9 @@ _HOMES = {
         "Separable",
         "SquaredEuclidean",
     ),
+    "kfree.files": ("read", "write"),
     "kfree.reports": ("report",),
+    "kfree.rows.source": ("Source",),
     "kfree.versions": ("show_versions",),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
@@ -138,6 +142,7 @@ __all__ = [
     "ObjectiveTraceDisplay",
     "Poisson",
     "Separable",
+    "Source",
     "SquaredEuclidean",
     "StepwiseKFeatures",
     "TablePreparer",
@@ -149,9 +154,11 @@ __all__ = [
     "lam_path",
     "load",
     "radius_for_k",
+    "read",
     "report",
     "show_versions",
     "truncation_level",
+    "write",
 ]
 
 

@@ -1,6 +1,5 @@
 """Files that commands read: tables of columns, arrays, sparse matrices. Format by extension, or as the user says."""
 
-import difflib
 import io
 import re
 import sys
@@ -14,31 +13,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from kfree.cli.talk import Problem, listed
-
-#: Formats by the ends of names.
-ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-    ".feather": "arrow",
-    ".npy": "npy",
-    ".npz": "npz",
-    ".mtx": "mtx",
-    ".txt": "txt",
-}
-_PACKED = (".gz", ".bz2", ".zst")
-#: Bytes of a text file that are looked at to see how it is written.
-_HEAD = 65_536
-#: Decimals in a cell between semicolons, with a comma and with a point.
-_CELL_COMMA = re.compile(r'(?:^|;)"?-?\d+,\d+"?\s*(?:;|$)', re.MULTILINE)
-_CELL_POINT = re.compile(r'(?:^|;)"?-?\d+\.\d+"?\s*(?:;|$)', re.MULTILINE)
+from kfree.files.formats import HEAD, Dialect, decoded, format_of, formats, neighbour, open_parquet, ragged
 
 
 class Asked(NamedTuple):
@@ -72,30 +47,17 @@ def find(name: str, format: str | None, otherwise: str) -> File:
         return File("stdin", sys.stdin.buffer.read(), format or otherwise)
     path = Path(name)
     if not path.exists():
-        near = difflib.get_close_matches(path.name, _beside(path), n=1)
-        hint = f"Did you mean {path.parent / near[0]}?" if near else "Check the name, or pass - to read stdin."
+        near = neighbour(path)
+        hint = f"Did you mean {near}?" if near else "Check the name, or pass - to read stdin."
         raise Problem(f"There is no file {name}. {hint}")
     if path.is_dir():
         raise Problem(f"{name} is a folder. Pass a file; only topics are read from a folder, of .txt files.")
-    ends = [end for end in path.suffixes if end not in _PACKED]
-    known = format or ENDINGS.get(ends[-1].lower() if ends else "")
+    known = format or format_of(path)
     if known is None:
         raise Problem(
             f"The format of {name} cannot be told from its name. Pass --format, one of {listed(formats(), 20)}."
         )
     return File(name, path, known)
-
-
-def formats() -> list[str]:
-    """What --format may be."""
-    return list(dict.fromkeys(ENDINGS.values()))
-
-
-def _beside(path: Path) -> list[str]:
-    try:
-        return [other.name for other in path.absolute().parent.iterdir()]
-    except OSError:
-        return []
 
 
 def read(file: File, asked: Asked) -> Any:
@@ -117,17 +79,13 @@ def read(file: File, asked: Asked) -> Any:
 def _read_csv(file: File, asked: Asked) -> pa.Table:
     from pyarrow import csv
 
-    head = _head(file, asked.encoding)
-    mark = "\t" if file.format == "tsv" else _delimiter(head)
-    first = [cell.strip().strip('"') for cell in head.split("\n", 1)[0].split(mark)]
-    names = None if not all(map(is_number, first)) else [str(j) for j in range(len(first))]
-    reading = {"encoding": asked.encoding, "column_names": names}
-    point = "," if mark == ";" and _CELL_COMMA.search(head) and not _CELL_POINT.search(head) else "."
-    parsing = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
+    dialect = Dialect.of(_head(file, asked.encoding), file.format == "tsv")
+    reading = {"encoding": asked.encoding, "column_names": dialect.names}
+    parsing = csv.ParseOptions(delimiter=dialect.mark, newlines_in_values=True)
     types: dict[str, Any] = dict.fromkeys(asked.as_text, pa.string())
 
     def attempt(threads: bool) -> pa.Table:
-        converting = csv.ConvertOptions(column_types=types, strings_can_be_null=False, decimal_point=point)
+        converting = csv.ConvertOptions(column_types=types, strings_can_be_null=False, decimal_point=dialect.point)
         options = csv.ReadOptions(use_threads=threads, **reading)
         return csv.read_csv(file.open(), read_options=options, parse_options=parsing, convert_options=converting)
 
@@ -153,11 +111,11 @@ def _columns(file: File, csv: Any, reading: Any, parsing: Any) -> list[str]:
 def _head(file: File, encoding: str) -> str:
     """The first characters of a text file."""
     with file.open() as stream:
-        start = stream.read(_HEAD)
+        start = stream.read(HEAD)
     if not start.strip():
         raise Problem(f"{file.name} is empty.")
-    head = start.decode(encoding, errors="replace").lstrip("\ufeff")
-    if "\ufffd" in head.split("\n", 1)[0]:
+    head = decoded(start, encoding)
+    if head is None:
         raise other_letters(file.name, encoding)
     return head
 
@@ -170,21 +128,6 @@ def other_letters(name: str, encoding: str, where: str = "") -> Problem:
     )
 
 
-def _delimiter(head: str) -> str:
-    """What parts the cells of the first line."""
-    line = head.split("\n", 1)[0]
-    return max((",", ";", "\t"), key=line.count)
-
-
-def is_number(text: str) -> bool:
-    """Whether a cell is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _told(file: File, asked: Asked, attempt: Callable[..., Any]) -> Problem:
     """Why a CSV file cannot be read, and in which row: known where one thread reads them in order."""
     try:
@@ -194,13 +137,9 @@ def _told(file: File, asked: Asked, attempt: Callable[..., Any]) -> Problem:
         said = str(error)
     if "utf" in said.lower() or "codec" in said:
         return other_letters(file.name, asked.encoding)
-    ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", said)
-    if ragged:
-        where = f"line {ragged[1]} has" if ragged[1] else "a line has"
-        return Problem(
-            f"{file.name} is ragged: {where} {ragged[3]} cells where the first has {ragged[2]}. Put the line right; "
-            "cells with a comma in them need quotes."
-        )
+    line = ragged(said)
+    if line is not None:
+        return Problem(f"{file.name} is ragged: {line}")
     return Problem(f"{file.name} cannot be read as {file.format}: {said}.")
 
 
@@ -216,9 +155,7 @@ def _read_json(file: File, asked: Asked) -> pa.Table:
 
 
 def _read_parquet(file: File, asked: Asked) -> pa.Table:
-    from pyarrow import parquet
-
-    return parquet.ParquetFile(file.whole(), pre_buffer=False).read()  # a buffer takes four times the memory
+    return open_parquet(file.whole()).read()
 
 
 def _read_arrow(file: File, asked: Asked) -> pa.Table:

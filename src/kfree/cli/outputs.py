@@ -4,15 +4,14 @@ import csv
 import errno
 import io
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kfree.cli.talk import Problem
+from kfree.files.whole import part_beside
 
 
 class Columns(NamedTuple):
@@ -52,16 +51,17 @@ def new_file(path: Path) -> Iterator[Path]:
 @contextmanager
 def _part(path: Path) -> Iterator[Path]:
     """A folder for what is not complete, which goes whatever happens."""
-    try:
-        part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.absolute().parent))
-    except PermissionError:
-        raise Problem(f"{path.absolute().parent} cannot be written to. Pass --out with a place elsewhere.") from None
-    try:
-        yield part
-    except OSError as error:
-        raise _told(error, path) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    with ExitStack() as stack:
+        try:
+            part = stack.enter_context(part_beside(path))
+        except PermissionError:
+            raise Problem(
+                f"{path.absolute().parent} cannot be written to. Pass --out with a place elsewhere."
+            ) from None
+        try:
+            yield part
+        except OSError as error:
+            raise _told(error, path) from error
 
 
 def _move(part: Path, folder: Path) -> None:

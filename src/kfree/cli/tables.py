@@ -1,6 +1,5 @@
 """From what is in a file to the rows that are fitted: which columns, which ids, groups and weights."""
 
-import difflib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from kfree.cli.files import Asked, File, check_names, is_number, names_of, read
+from kfree.cli.files import Asked, File, check_names, names_of, read
 from kfree.cli.talk import Problem, figure, listed
+from kfree.files.formats import is_number, near_name
 
 #: What stands for the id of a row that has none.
 ROW = "row"
@@ -134,9 +134,7 @@ def check_columns(file: File, names: Sequence[str], wanted: Sequence[str]) -> No
     """The columns that are wanted are there."""
     for name in wanted:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are {listed(names)}."
-            raise Problem(f"{file.name} has no column {name!r}. {hint}")
+            raise Problem(f"{file.name} has no column {name!r}. {near_name(name, names, listed)}")
 
 
 def _column(data: Any, name: str) -> list[Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,7 +39,7 @@ def centres_of(estimator: Any) -> Array:
 def in_their_units(estimator: Any, X: Any) -> Any:
     """Rows in the units of the centres: histograms for "kl", unit vectors for "cosine"."""
     X = X.to_numpy() if is_frame(X) else X
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X = X if sp.issparse(X) else np.asarray(X)
     word = getattr(estimator, "divergence", None) or getattr(estimator, "family", None)
     norm = _NORMS.get(word) if isinstance(word, str) else None
     return X if norm is None else normalize(X.astype(np.float64), norm=norm)
@@ -91,10 +92,10 @@ def percent(share: float) -> str:
 
 def is_frame(X: Any) -> bool:
     """Whether a table has columns with names."""
-    return hasattr(X, "columns")
+    return hasattr(X, "columns") and hasattr(X, "to_numpy")
 
 
 def take_rows(X: Any, rows: Array) -> Any:
     """Some rows of a table as an array or a CSR matrix."""
     X = X.to_numpy() if is_frame(X) else X
-    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
+    return (X if sp.issparse(X) else np.asarray(X))[rows]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from kfree.estimators._card import Parts
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._running import RunningEstimator, Words
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._sklearn import check_table, check_weighted_table
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.feature_goal import FeatureGoal
 from kfree.inference.loop import Budget, attempt
@@ -102,7 +102,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         float
         """
         check_is_fitted(self)
-        X = check_table(self, X, reset=False)
+        X, sample_weight = check_weighted_table(self, X, sample_weight, reset=False)
         with set_span_threads():
             return -self._model.inertia(X, sample_weight)
 
@@ -153,8 +153,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
 
     def _problem(self, X: Any, sample_weight: Any) -> FeatureProblem:
         """Checked rows."""
+        X, sample_weight = check_weighted_table(self, X, sample_weight, reset=True)
         return FeatureProblem.of(
-            check_table(self, X, reset=True),
+            X,
             sample_weight,
             intercept=isinstance(self.base, str) and self.base == "intercept",
             merge=self.algorithm == "extended" and isinstance(self.init, str),

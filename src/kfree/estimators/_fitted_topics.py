@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._card import Parts
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._running import RunningEstimator
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._sklearn import check_table, weight_of
 from kfree.families import Array
 from kfree.inference.topics.coherence import npmi, rank_words
 from kfree.inference.topics.hard_topics import objective
@@ -99,7 +99,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
         float
         """
         check_is_fitted(self)
-        X = self._counts(X, reset=False)
+        X, sample_weight = self._counts(X, reset=False), weight_of(X, sample_weight)
         with set_span_threads():
             return self._topics.completion(X, sample_weight)
 

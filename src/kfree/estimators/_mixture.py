@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._card import Parts
 from kfree.estimators._profiled import Profiled
 from kfree.estimators._running import RunningEstimator
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._sklearn import check_table, weight_of
 from kfree.families.components import Components
 from kfree.models.checks import check_number, check_weight
 from kfree.models.matching import Matched, match_components
@@ -99,7 +99,7 @@ class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, RunningEstimator):
         float
         """
         value = self.score_samples(X)
-        weight = check_weight(sample_weight, value.shape[0])
+        weight = check_weight(weight_of(X, sample_weight), value.shape[0])
         return float(np.average(value, weights=weight if weight.size else None))
 
     def sample(self, n_samples=1):

@@ -4,7 +4,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._sklearn import check_weighted_table
 from kfree.models.checks import check_weight
 from kfree.models.profiles import Profile, column_names, is_frame, profile_of
 from kfree.models.sights import Seen
@@ -37,7 +37,7 @@ class Profiled:
     def _profile(self, X: Any, sample_weight: Any = None, **asked: Any) -> Profile:
         """The profile, whatever X is; what else there is to say of rows is passed on to ``_seen``."""
         check_is_fitted(self)
-        table = check_table(self, X, reset=False)
+        table, sample_weight = check_weighted_table(self, X, sample_weight, reset=False)
         weight = check_weight(sample_weight, table.shape[0])
         columns = column_names(X, getattr(self, "feature_names_in_", None), table.shape[1])
         with set_span_threads():

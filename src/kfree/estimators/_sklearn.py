@@ -15,6 +15,7 @@ from kfree.families import Array
 from kfree.inference.loop import Info
 from kfree.models.checks import check_finite
 from kfree.models.table_reading import library_of
+from kfree.rows.source import Source
 from kfree.rows.tree import Slices
 
 try:
@@ -31,13 +32,62 @@ _LEAF = 32
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a 2-d array in its own precision, or as canonical CSR; finite, with the columns of the fit."""
     _refuse_anndata(X)
+    refuse_dask(X)
+    if isinstance(X, Source):
+        return _settle(_mapped(estimator, X, reset))
     return _settle(validate_data(estimator, X, reset=reset, **_AS_IT_IS))
 
 
 def check_plain_table(X: Any) -> Any:
     """The same for functions, which have no columns to compare with."""
     _refuse_anndata(X)
-    return _settle(check_array(X, input_name="X", **_AS_IT_IS))
+    refuse_dask(X)
+    return _settle(check_array(X.array if isinstance(X, Source) else X, input_name="X", **_AS_IT_IS))
+
+
+def check_weighted_table(estimator: Any, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, Any]:
+    """The same, with the weights of rows: those given, or the column that was named when a file was read."""
+    weight = weight_of(X, sample_weight)
+    return check_table(estimator, X, reset=reset), weight
+
+
+def weight_of(X: Any, sample_weight: Any) -> Any:
+    """Weights of rows that come with them, or are given; not both."""
+    refuse_dask(sample_weight, "sample_weight")
+    weight = X.weight if isinstance(X, Source) else None
+    if weight is not None and sample_weight is not None:
+        raise ValueError(
+            "X was read with a column of weights, and sample_weight is given too. Leave sample_weight out, or read X "
+            "without weight=."
+        )
+    return sample_weight if weight is None else weight
+
+
+def refuse_weights(X: Any, who: str) -> None:
+    """What takes no weights must not leave them out silently."""
+    if isinstance(X, Source) and X.weight is not None:
+        raise ValueError(f"{who} takes no weights. Read X without weight=.")
+
+
+def refuse_dask(X: Any, name: str = "X") -> None:
+    """A Dask collection would be pulled to this machine as a whole by whoever looks at its values."""
+    if any(kind.__module__.split(".")[0] in ("dask", "dask_expr") for kind in type(X).__mro__):
+        raise TypeError(
+            f"{name} is a Dask {type(X).__name__}, all of which would be pulled to this machine. If there is room, "
+            f"pass {name}.compute(). Else write it to files, and read these: {name}.to_parquet(folder) of a dataframe, "
+            "then kfree.read(folder)."
+        )
+
+
+def _mapped(estimator: Any, X: Source, reset: bool) -> Any:
+    """Rows of files, with the names that their columns have."""
+    if X.columns is None:
+        return validate_data(estimator, X.array, reset=reset, **_AS_IT_IS)
+    import pyarrow as pa
+
+    header = pa.table({name: pa.array([], pa.float64()) for name in X.columns})
+    validate_data(estimator, header, reset=reset, skip_check_array=True)
+    return check_array(X.array, input_name="X", estimator=estimator, **_AS_IT_IS)
 
 
 def _refuse_anndata(X: Any) -> None:
@@ -51,6 +101,12 @@ def _refuse_anndata(X: Any) -> None:
 
 def check_frame(estimator: Any, X: Any, *, reset: bool) -> Any:
     """A frame as it is, anything else as an array of its own type, with the columns of the fit; values are not read."""
+    refuse_dask(X)
+    if isinstance(X, Source):
+        raise TypeError(
+            f"{type(estimator).__name__} looks at columns of all kinds, and a Source holds numbers only: they need no "
+            "preparing. Give it to another estimator, or load the table as a frame."
+        )
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):  # a lazy frame
         X = X.collect()
     if library_of(X):

@@ -2,7 +2,7 @@
 
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._features import BinaryFeatures
-from kfree.estimators._sklearn import check_plain_table
+from kfree.estimators._sklearn import check_plain_table, weight_of
 from kfree.models.checks import check_number
 from kfree.models.parameter_tables import BP_MEANS
 from kfree.rows import set_span_threads
@@ -197,7 +197,7 @@ def lam_for_n_components(X, n_components, *, sample_weight=None, base="auto", n_
     3
     """
     check_number("n_components", n_components, least=1, integer=True)
-    X = check_plain_table(X)
+    X, sample_weight = check_plain_table(X), weight_of(X, sample_weight)
     if n_components >= X.shape[0]:
         raise ValueError(f"n_components={n_components} features need more than {X.shape[0]} rows to have a price.")
     model = BPMeans(base=base, n_init=n_init, random_state=random_state, n_jobs=n_jobs)

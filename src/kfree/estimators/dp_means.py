@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters, finite_part
 from kfree.estimators._endings import all_or_nothing
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._sklearn import check_table, check_weighted_table
 from kfree.inference.clusters.fit import FREE_OF_ORDER
 from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.goal import Order, Search
@@ -231,7 +231,8 @@ class DPMeans(HardClusters):
         Parameters
         ----------
         X : array or CSR matrix (n, p)
-            Rows; pandas and polars frames, float32, integers and memory maps are taken as they are.
+            Rows; pandas and polars frames, float32, integers and memory maps are taken as they are. Files that are
+            larger than memory: :func:`kfree.read`.
         y : ignored
         sample_weight : array (n,), default=None
             Weights; an integer weight equals repeating the row, 0 leaves it out. Others must be at least 1e-150, and
@@ -243,7 +244,7 @@ class DPMeans(HardClusters):
         """
         self._check_parameters()
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X = check_table(self, X, reset=True)
+            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=True)
             problem = self._problem(X, sample_weight)
             answer = find_clusters(problem, self._ask(problem), self._wish(problem), budget, self._seeds)
             publish = partial(self._publish, problem, answer, X)
@@ -285,7 +286,7 @@ class DPMeans(HardClusters):
             return self
         self._check_parameters()
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X = check_table(self, X, reset=False)
+            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=False)
             if self.radius is not None:
                 self.radius_ = float(self.radius)
             self._check_radius()
@@ -349,7 +350,7 @@ class DPMeans(HardClusters):
         float
         """
         check_is_fitted(self)
-        X = check_table(self, X, reset=False)
+        X, sample_weight = check_weighted_table(self, X, sample_weight, reset=False)
         with set_span_threads():
             return self._model.score(X, sample_weight, self.weighting)
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from kfree.estimators._card import Parts
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._running import RunningEstimator, Words
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._sklearn import check_table, refuse_weights
 from kfree.inference.gibbs.chains import ChainSamples, Length, new_chains, run_chains
 from kfree.inference.gibbs.diagnostics import complaints, diagnose
 from kfree.inference.gibbs.partitions import posterior_of_count
@@ -184,6 +184,7 @@ class GibbsIBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimat
         """
         self._check_parameters()
         with self._running() as budget, all_or_nothing(self), set_span_threads():
+            refuse_weights(X, "GibbsIBP")
             X = check_table(self, X, reset=True)
             problem = IBPProblem.of(X, self.concentration, self.noise, self.feature_scale)
             sampler, chains, length = self._chains(problem, budget)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._endings import all_or_nothing, ending
 from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._running import Words
-from kfree.estimators._sklearn import check_table, made_when_asked
+from kfree.estimators._sklearn import check_weighted_table, made_when_asked
 from kfree.estimators.dp_means import DPMeans
 from kfree.estimators.variational import VariationalDPMixture
 from kfree.families.conjugate import CONJUGATE, SAMPLED
@@ -243,7 +243,7 @@ class GibbsDPMixture(MixtureEstimator):
         """
         self._check_parameters()
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X = check_table(self, X, reset=True)
+            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=True)
             problem = GibbsProblem.of(X, sample_weight, self.family, self._prior(X, sample_weight))
             sampler, chains, length = self._chains(problem, X, sample_weight, budget)
             done = run_chains(sampler, chains, length, budget, self.n_jobs)

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._base import HardClusters, finite_part
 from kfree.estimators._endings import all_or_nothing
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._sklearn import check_table, check_weighted_table, refuse_dask
 from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.shared.groups import Groups, Lams, make_groups
@@ -201,7 +201,8 @@ class HDPMeans(HardClusters):
         """
         self._check_parameters()
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X = check_table(self, X, reset=True)
+            refuse_dask(groups, "groups")
+            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=True)
             labels = None if groups is None else check_groups(groups, X.shape[0])
             problem = self._problem(X, sample_weight)
             index, code = (None, np.zeros(X.shape[0], np.int32)) if labels is None else GroupIndex.of(labels)
@@ -242,6 +243,7 @@ class HDPMeans(HardClusters):
         array (n,) of int32
         """
         check_is_fitted(self)
+        refuse_dask(groups, "groups")
         X = check_table(self, X, reset=False)
         with set_span_threads():
             return self._shared.choose(X, groups).labels
@@ -264,6 +266,7 @@ class HDPMeans(HardClusters):
         array (n,)
         """
         check_is_fitted(self)
+        refuse_dask(groups, "groups")
         X = check_table(self, X, reset=False)
         with set_span_threads():
             chosen = self._shared.choose(X, groups)
@@ -284,7 +287,8 @@ class HDPMeans(HardClusters):
         float
         """
         check_is_fitted(self)
-        X = check_table(self, X, reset=False)
+        refuse_dask(groups, "groups")
+        X, sample_weight = check_weighted_table(self, X, sample_weight, reset=False)
         with set_span_threads():
             chosen = self._shared.choose(X, groups, sample_weight, self.weighting)
             weight = chosen.table.rows.weights(slice(0, chosen.table.n))
@@ -318,6 +322,7 @@ class HDPMeans(HardClusters):
         -------
         Profile, or a frame
         """
+        refuse_dask(groups, "groups")
         profile = self._profile(X, sample_weight, groups=groups)
         return profile.to_frame(X) if is_frame(X) else profile
 

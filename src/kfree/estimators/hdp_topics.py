@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._fitted_topics import FittedTopics
 from kfree.estimators._running import Words
+from kfree.estimators._sklearn import weight_of
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.coherence import rank_words
 from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal
@@ -208,7 +209,7 @@ class HDPTopics(FittedTopics):
         """
         self._check_parameters()
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X = self._counts(X, reset=True)
+            X, sample_weight = self._counts(X, reset=True), weight_of(X, sample_weight)
             documents = make_documents(X, sample_weight)
             penalties = Penalties.of(self, documents, self.smoothing)
             goal = first_goal(self, documents, penalties)
@@ -246,7 +247,7 @@ class HDPTopics(FittedTopics):
         if self.search != "anneal":
             raise ValueError(f"partial_fit is there for search='anneal' only, not for search={self.search!r}.")
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X = self._counts(X, reset=False)
+            X, sample_weight = self._counts(X, reset=False), weight_of(X, sample_weight)
             documents = make_documents(X, sample_weight)
             counts = self.topic_word_counts_
             penalties = Penalties.of(self, documents, self.smoothing_, seen=counts.sum())

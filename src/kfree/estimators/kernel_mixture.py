@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._running import Words
-from kfree.estimators._sklearn import check_table
+from kfree.estimators._sklearn import check_table, check_weighted_table, refuse_weights
 from kfree.families import Array
 from kfree.families.points import POINTS, MovableFamily, PointFamily
 from kfree.inference.loop import Budget, attempt
@@ -211,7 +211,7 @@ class KernelDPMixture(MixtureEstimator):
         """
         wish, family = self._wish()
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X = check_table(self, X, reset=True)
+            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=True)
             problem, rng = KernelProblem.of(X, sample_weight, family, self.bandwidth), self._draws()
             params = problem.candidates(wish, budget, rng)
             looked = problem.look(params, problem.n_features(wish, params[0].shape[0]), budget, rng)
@@ -245,7 +245,7 @@ class KernelDPMixture(MixtureEstimator):
         degenerate = False
         with self._running() as budget, all_or_nothing(self), set_span_threads():
             stream = self._stream if hasattr(self, "_model") else None
-            X = check_table(self, X, reset=stream is None)
+            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=stream is None)
             if stream is None:
                 problem = KernelProblem.of(X, sample_weight, family, self.bandwidth)
                 stream, degenerate = Stream.begin(problem, wish, budget, self._draws()), problem.degenerate
@@ -276,7 +276,7 @@ class KernelDPMixture(MixtureEstimator):
         """
         check_is_fitted(self)
         check_flag("unbiased", unbiased)
-        X = check_table(self, X, reset=False)
+        X, sample_weight = check_weighted_table(self, X, sample_weight, reset=False)
         with set_span_threads():
             rows = self._kernel_model.frame.weighted(X, sample_weight)
             if unbiased and rows.weight.size < 2:
@@ -308,6 +308,7 @@ class KernelDPMixture(MixtureEstimator):
         check_is_fitted(self)
         check_number("n_permutations", n_permutations, least=1, integer=True)
         check_number("max_rows", max_rows, least=1, integer=True)
+        refuse_weights(X, "mmd_test")
         X = check_table(self, X, reset=False)
         with set_span_threads():
             found = self._kernel_model.test(X, int(n_permutations), int(max_rows), self._draws())

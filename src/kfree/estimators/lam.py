@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._sklearn import check_plain_table
+from kfree.estimators._sklearn import check_plain_table, weight_of
 from kfree.estimators.dp_means import DPMeans
 from kfree.families import Array
 from kfree.inference.clusters.how_many.choose import Choice
@@ -62,7 +62,7 @@ def lam_for_k(
     >>> DPMeans(lam=lam_for_k(X, 3)).fit(X).n_clusters_
     3
     """
-    X = check_plain_table(X)
+    X, sample_weight = check_plain_table(X), weight_of(X, sample_weight)
     check_number("k", k, least=1, integer=True)
     if k > X.shape[0]:
         raise ValueError(f"{X.shape[0]} rows cannot be k={k} clusters. Pass k <= {X.shape[0]}.")
@@ -113,7 +113,7 @@ def radius_for_k(
     >>> DPMeans(radius=radius_for_k(X, 3)).fit(X).n_clusters_
     3
     """
-    X = check_plain_table(X)
+    X, sample_weight = check_plain_table(X), weight_of(X, sample_weight)
     check_number("k", k, least=1, integer=True)
     if k > X.shape[0]:
         raise ValueError(f"k={k} clusters cannot be opened by {X.shape[0]} rows. Pass k <= {X.shape[0]}.")
@@ -243,7 +243,7 @@ def lam_path(
     >>> path.labels(2)
     array([1, 1, 0, 0, 0], dtype=int32)
     """
-    X = check_plain_table(X)
+    X, sample_weight = check_plain_table(X), weight_of(X, sample_weight)
     check_number("max_clusters", max_clusters, least=1, integer=True)
     with set_span_threads():
         problem = _bind(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)

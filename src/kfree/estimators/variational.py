@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._running import Words
-from kfree.estimators._sklearn import check_table, kd_slices
+from kfree.estimators._sklearn import check_table, check_weighted_table, kd_slices
 from kfree.families.conjugate import CONJUGATE
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.variational.greedy import FoundMixture, GreedyGoal
@@ -209,7 +209,7 @@ class VariationalDPMixture(MixtureEstimator):
         self._check_parameters()
         weights = check_concentration(self.concentration)
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X = check_table(self, X, reset=True)
+            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=True)
             problem = MixtureProblem.of(X, sample_weight, self.family, self.prior, weights)
             acceleration = Acceleration(self.accelerate, self.expand, self.final, self.max_nodes)
             partition = acceleration.partition(problem, kd_slices, budget)
