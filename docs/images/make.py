@@ -36,25 +36,6 @@ def scatter(ax, X, labels, centres, size=4):
     ax.set(xticks=[], yticks=[], aspect="equal")
 
 
-def readme():
-    """The same line on three tables."""
-    tables = [
-        spread_blobs(7, 120, 0.45, seed=3, gap=2.6),
-        spread_blobs(40, 80, 0.17, seed=4, gap=1.05),
-        np.random.default_rng(0).normal(5, 1.6, (900, 2)),
-    ]
-    fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.5), layout="constrained")
-    for ax, X in zip(axes, tables):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            model = DPMeans().fit(X)
-        scatter(ax, X, model.labels_, model.cluster_centers_)
-        many = "clusters" if model.n_clusters_ > 1 else "cluster: nothing stands out"
-        ax.set_title(f"{model.n_clusters_} {many}")
-    fig.suptitle("The same line, DPMeans().fit(X), on three tables", fontsize=12)
-    save(fig, "readme.png")
-
-
 def radius_and_price():
     """The same number as a radius and as a price."""
     X = spread_blobs(5, 150, 0.62, seed=9, gap=3.4)
@@ -152,7 +133,6 @@ def save(fig, name):
 
 
 if __name__ == "__main__":
-    readme()
     radius_and_price()
     path()
     divergences()
