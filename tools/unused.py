@@ -251,7 +251,8 @@ class House:
                 if (
                     "." not in name
                     and name in self.public
-                    and module.name.split(".")[0] in ("displays", "estimators", "families", "reports", "versions")
+                    and module.name.split(".")[0]
+                    in ("displays", "estimators", "families", "files", "reports", "rows", "versions")
                 ):
                     yield module.name, name
 

@@ -45,7 +45,7 @@ class KernelDPMixture(MixtureEstimator):
     r"""Mixture whose kernel mean is closest to that of the rows: a Dirichlet-process mixture in a Hilbert space.
 
     A kernel k turns a distribution f into a function, its mean :math:`\mu[f] = E\, k(x, \cdot)`. Among candidate
-    components :math:`f_1, \dots, f_T` weights are found that minimise
+    components :math:`f_1, \ldots, f_T` weights are found that minimise
 
     .. math:: \tfrac12 \Bigl\| \tfrac1m \sum_k k(x_k, \cdot) - \sum_i p_i\, \mu[f_i] \Bigr\|^2
         + \tfrac{\epsilon}{2} \sum_i p_i^2, \qquad p_i \ge 0, \ \sum_i p_i = 1

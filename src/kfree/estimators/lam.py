@@ -147,16 +147,38 @@ def _usable(radii: Array, table: Table, divergence: Any) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LamPath:
-    """For every number of clusters the best solution known, and the prices for which that number is best."""
+    """For every number of clusters the best solution known, and the prices for which that number is best.
 
-    n_clusters: Array  # (m,) 1, 2, 3, ...
-    window: Array  # (m, 2) prices between which that many clusters are best; NaN if never
-    inertia: Array  # (m,) weighted sum of divergences (of large tables an estimate, from the rows looked at)
-    objective: Array  # (m,) the same with the penalty, at the middle of the window; NaN if there is none
-    score: Array  # (m,) how clearly rows belong to their cluster, 0 to 1
-    score_without_groups: Array  # (m,) the same of tables without groups, on average
-    spread_without_groups: Array  # (m,) and their standard deviation
-    choice: Choice = field(repr=False)  # what lam="auto" makes of it
+    Made by :func:`lam_path`.
+
+    Attributes
+    ----------
+    n_clusters : array (m,)
+        1, 2, 3, ...
+    window : array (m, 2)
+        Prices between which that many clusters are best; NaN if never.
+    inertia : array (m,)
+        Weighted sum of divergences (of large tables an estimate, from the rows looked at).
+    objective : array (m,)
+        The same with the penalty, at the middle of the window; NaN if there is none.
+    score : array (m,)
+        How clearly rows belong to their cluster, 0 to 1.
+    score_without_groups : array (m,)
+        The same of tables without groups, on average.
+    spread_without_groups : array (m,)
+        And their standard deviation.
+    choice : Choice
+        What ``lam="auto"`` makes of it.
+    """
+
+    n_clusters: Array
+    window: Array
+    inertia: Array
+    objective: Array
+    score: Array
+    score_without_groups: Array
+    spread_without_groups: Array
+    choice: Choice = field(repr=False)
     _fit: Any = field(repr=False)  # a function: the model of so many clusters
     _models: dict[int, Any] = field(repr=False, default_factory=dict)
 

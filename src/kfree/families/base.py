@@ -148,7 +148,7 @@ class Family(ABC):
     normalise: ClassVar[str | None] = None
     #: True if D(x + c, mu + c) = D(x, mu): rows are then centred, which keeps digits far from the origin.
     translates: ClassVar[bool] = False
-    #: c if D(x, mu) = c |x - mu|^2, which is then computed as such; None for everything else.
+    #: c if D(x, mu) is c times the squared distance, which is then computed as such; None for everything else.
     euclidean_factor: float | None = None
     #: False where float32 products cannot carry the natural parameters.
     float32: ClassVar[bool] = True

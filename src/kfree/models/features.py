@@ -35,13 +35,27 @@ _LEAST_SINGLE = 1e-30
 
 
 class FeaturePath(NamedTuple):
-    """The least inertia found for K = 0, 1, 2, ... features; it serves every lam."""
+    """The least inertia found for K = 0, 1, 2, ... features; it serves every lam.
 
-    n_components: Array  # (m,) K
-    inertia: Array  # (m,) J_K, never rises
-    objective: Array  # (m,) J_K + lam K, for the lam of the fit
-    window: Array  # (m, 2) values of lam between which K is best; NaN if it never is. The last one's low end is 0
-    components: list[Array]  # means (K, p) of each solution
+    Attributes
+    ----------
+    n_components : array (m,)
+        K.
+    inertia : array (m,)
+        J_K, which never rises.
+    objective : array (m,)
+        J_K + lam K, for the lam of the fit.
+    window : array (m, 2)
+        Values of lam between which K is best; NaN if it never is. The last one's low end is 0.
+    components : list of array (K, p)
+        Means of each solution.
+    """
+
+    n_components: Array
+    inertia: Array
+    objective: Array
+    window: Array
+    components: list[Array]
 
     def best(self, lam: float) -> int:
         """The number of features with the least objective at another lam."""
