@@ -35,6 +35,9 @@ ALLOWED = {
     "Value.convert": "click calls it",
 }
 
+#: Layers with names that users call.
+_OPEN = ("displays", "estimators", "families", "files", "reports", "versions")
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Key = tuple[str, str]  # module, qualified name in it; "" is the code that runs on import
 
@@ -248,12 +251,7 @@ class House:
     def _public_names(self) -> Iterator[Key]:
         for module in self.modules.values():
             for name in module.definitions:
-                if (
-                    "." not in name
-                    and name in self.public
-                    and module.name.split(".")[0]
-                    in ("displays", "estimators", "families", "files", "reports", "rows", "versions")
-                ):
+                if "." not in name and name in self.public and module.name.split(".")[0] in _OPEN:
                     yield module.name, name
 
     def _lives(self, module: Module, name: str) -> bool:

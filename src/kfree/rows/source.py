@@ -96,7 +96,7 @@ class Source:
     @property
     def weight(self) -> Array | None:
         """The column of weights, (n,), or None."""
-        return self._read().weight
+        return self._read().weight if self._reader.facts.weighted else None
 
     @property
     def shape(self) -> tuple[int, int]:
