@@ -17,9 +17,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from kfree import HDPTopics, TopicsDisplay
 
-packages = "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats".split()
 texts = {}
-for package in packages:
+for package in scipy.__all__:
+    if package in ("datasets", "test", "LowLevelCallable") or package.startswith(("_", "show")):
+        continue
     module = importlib.import_module(f"scipy.{package}")
     for name in module.__all__:
         text = inspect.getdoc(getattr(module, name)) or ""
@@ -37,7 +38,7 @@ model.name_topics(vectorizer)
 print(model.explain())
 
 # %%
-TopicsDisplay.from_estimator(model, max_topics=9, n_words=6)
+TopicsDisplay.from_estimator(model, max_topics=8, n_words=6)
 plt.show()
 
 # %%
