@@ -54,7 +54,7 @@ wheel: $(VENV)/.made      ## a wheel for this platform in dist/, tried in an emp
 
 SECONDS ?= 300
 SEED    ?= 1
-fuzz: $(STAMP)            ## hostile inputs for some minutes: SECONDS=300 SEED=1; the counts go to docs/reliability.md
+fuzz: $(STAMP)            ## hostile inputs for some minutes: SECONDS=300 SEED=1; the counts go to docs/theory/tested.md
 	PYTHONPATH=tests:tools $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) --keep --write
 
 bench: $(STAMP)           ## the benchmark tables, written to docs/; installs the rivals

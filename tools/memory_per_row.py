@@ -1,7 +1,7 @@
 """Peak memory of fits beyond their data, in bytes a row: how much more a table twice as long takes.
 
     python tools/memory_per_row.py            # print the table
-    python tools/memory_per_row.py --write    # write it into docs/reliability.md
+    python tools/memory_per_row.py --write    # write it into docs/theory/tested.md
 
 Every fit is made on two tables of the same kind, one of them longer. What numpy and Python allocate is counted by
 tracemalloc; the difference of the two peaks, over that of the rows, leaves out whatever does not grow with them.
@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import kfree
 from pages import filled
 
-PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
+PAGE = Path(__file__).parent.parent / "docs" / "theory" / "tested.md"
 
 
 class Case(NamedTuple):

@@ -1,7 +1,7 @@
 """Try hostile inputs for some minutes: ``python -m fuzz --seconds 300 --seed 1``.
 
 Prints the seed and every broken law; ``--keep`` shrinks what was found to the smallest input that breaks the same law
-and keeps it in ``cases``, where the tests try it from then on; ``--write`` puts the counts into docs/reliability.md.
+and keeps it in ``cases``, where the tests try it from then on; ``--write`` puts the counts into docs/theory/tested.md.
 ``--replay SUBJECT SEED INDEX`` tries one input again.
 """
 
@@ -15,7 +15,7 @@ from fuzz.check import check
 from fuzz.subjects import SUBJECTS, draw_case
 from pages import filled
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "theory" / "tested.md"
 
 
 def table(tally: campaign.Tally, seed: int, seconds: float) -> str:
