@@ -24,7 +24,9 @@ exclude_patterns = ["_build", "images/*.md"]
 templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]  # functions in sphinx_gallery_conf: it is not a reason to build all again
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"sklearn\..*")]  # names of others stay names: looking them up would ask another machine
+nitpick_ignore_regex = [
+    ("py:.*", r"sklearn\..*")
+]  # names of others stay names: looking them up would ask another machine
 
 # pages: Markdown as code hosts read it, with their anchors of headings
 myst_heading_anchors = 4
@@ -50,7 +52,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,  # times differ from machine to machine
     "write_computation_times": False,
     "remove_config_comments": True,
-    "capture_repr": (),
+    "capture_repr": ("_repr_html_",),
 }
 
 # looks

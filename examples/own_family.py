@@ -1,10 +1,14 @@
-"""A family of your own: compound Poisson amounts, which are either exactly zero or positive.
-
-Rain per day, insurance claims per year, spending per visit: many exact zeros, and amounts whose spread grows with
-their size. The Tweedie family with power 1.5 describes them (variance proportional to mean^1.5).
-
-    python examples/own_family.py
 """
+A family of your own
+====================
+
+Compound Poisson amounts are either exactly zero or positive: rain per day, insurance claims per year, spending per
+visit. There are many exact zeros, and the spread of the others grows with their size. The Tweedie family with power 1.5
+describes them (variance proportional to mean^1.5). kfree does not have it; here it is.
+"""
+
+# %%
+# A family is its formulas; :class:`kfree.Separable` adds up the columns.
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -45,6 +49,8 @@ class CompoundPoisson(Separable):
         return np.divide(gap, np.sqrt(mean), out=np.where(gap > 0, np.inf, 0.0), where=mean > 0)
 
 
+# %%
+# Rain at 600 stations, zero in many a month.
 def make_rain(n=600, seed=0):
     """Monthly rain at n stations, and their climate: wet winter, wet summer, or rain all year, well apart."""
     rng = np.random.default_rng(seed)
@@ -65,7 +71,21 @@ def main():
         print("  mm a month:", " ".join(f"{value:3.0f}" for value in centre))
     same = (DPMeans(divergence=CompoundPoisson()).fit_predict(csr_matrix(X)) == model.labels_).all()
     print(f"sparse rows get the same labels: {same}")
+    return model
 
 
 if __name__ == "__main__":
-    main()
+    model = main()
+
+# %%
+# The centres: three climates.
+if __name__ == "__main__":
+    import matplotlib.pyplot as plt
+
+    for centre, weight in zip(model.cluster_centers_, model.cluster_weights_):
+        plt.plot(range(1, 13), centre, marker="o", label=f"{weight:.0f} stations")
+    plt.xlabel("month")
+    plt.ylabel("mm of rain")
+    plt.title(f"{model.n_clusters_} climates")
+    plt.legend()
+    plt.show()

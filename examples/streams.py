@@ -27,7 +27,7 @@ for day, (rows, ax) in enumerate(zip(days, axes.flat), start=1):
     model.partial_fit(rows)
     ax.scatter(*rows.T, c=model.predict(rows), cmap="tab10", vmin=0, vmax=9, s=8)
     for k, centre in enumerate(model.cluster_centers_):
-        ax.annotate(k, centre, fontsize=14, weight="bold", ha="center", va="center")
+        ax.annotate(k, centre, fontsize=14, weight="bold", ha="center", va="center", bbox={"fc": "white", "alpha": 0.7})
     ax.set_title(f"day {day}: {model.n_clusters_} clusters, {novel} novel rows")
 plt.show()
 

@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from kfree import HDPTopics, TopicsDisplay
 
-packages = "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats".split()
+packages = ["fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "spatial", "special", "stats"]
 texts = {}
 for package in packages:
     module = importlib.import_module(f"scipy.{package}")
@@ -37,7 +37,7 @@ model.name_topics(vectorizer)
 print(model.explain())
 
 # %%
-TopicsDisplay.from_estimator(model, max_topics=9, n_words=6)
+TopicsDisplay.from_estimator(model, max_topics=8, n_words=6)
 plt.show()
 
 # %%
