@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 NATIVE := CMakeLists.txt $(wildcard backend/*.py native/*.* native/*/*.*)
 CPP    := $(wildcard native/*.h native/*.cpp native/*/*.h native/*/*.cpp)
 
-.PHONY: demo test levels warnings sanitize fuzz bench papers lint wheel clean
+.PHONY: demo test docs levels warnings sanitize fuzz bench papers lint wheel clean
 
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
@@ -59,6 +59,14 @@ wheel: $(VENV)/.made      ## a wheel for this platform in dist/, tried in an emp
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(BIN)/python tools/native.py wheel dist
 
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable ".[docs]" --config-settings=cmake.define.KFREE_WERROR=ON
+	touch $@
+
+docs: $(VENV)/.docs       ## the site, in docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 SECONDS ?= 300
 SEED    ?= 1
 fuzz: $(STAMP)            ## hostile inputs for some minutes: SECONDS=300 SEED=1; the counts go to docs/theory/tested.md
@@ -72,4 +80,4 @@ papers: $(STAMP)          ## the papers' tables and figures, written to docs/pap
 	$(BIN)/python -m benchmarks.papers
 
 clean:
-	rm -rf $(VENV) build dist src/kfree/kernels/native/*.so .pytest_cache .mypy_cache .ruff_cache demo
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api/generated src/kfree/kernels/native/*.so .pytest_cache .mypy_cache .ruff_cache demo

@@ -18,8 +18,10 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
+myst_enable_extensions = ["colon_fence"]
 exclude_patterns = ["_build", "images/*.md"]
 templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]  # functions in sphinx_gallery_conf: it is not a reason to build all again
@@ -44,7 +46,6 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "ignore_pattern": r"demo\.py$",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_signature": False,

@@ -111,3 +111,12 @@ def test_examples_of_docstrings_are_true(name):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for test in tests:
         assert runner.run(test).failed == 0
+
+
+def test_every_public_name_has_a_page_of_the_api():
+    listed = set(re.findall(r"^   ([\w.]+)$", (ROOT / "docs" / "api" / "index.rst").read_text(), re.MULTILINE))
+    assert set(kfree.__all__) - {"__version__"} <= listed
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120

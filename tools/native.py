@@ -90,14 +90,21 @@ def memory(*tests):
 
 
 def wheel(folder):
-    """Install the newest wheel in an empty environment and run the five lines of the README there."""
-    newest = max(Path(folder).glob("kfree-*.whl"), key=lambda path: path.stat().st_mtime)
-    code = re.search(r"## Five lines\n+```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    """Install the newest wheel in an empty environment; run the README's first code and the command line there."""
+    newest = max(Path(folder).glob("kfree-*.whl"), key=lambda path: path.stat().st_mtime).resolve()
+    code = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)[1]
     with tempfile.TemporaryDirectory() as empty:
         venv.create(empty, with_pip=True)
         python = Path(empty, "bin", "python")
-        run(python, "-m", "pip", "install", "--quiet", newest.resolve())
-        run(python, "-c", f"{code}\nimport kfree\nkfree.show_versions()", PATH=str(python.parent), PYTHONPATH="")
+        # neither a compiler nor this checkout can be found from there
+        apart = {"cwd": empty, "env": {**os.environ, "PATH": str(python.parent), "PYTHONPATH": "", "MPLBACKEND": "agg"}}
+        run(python, "-m", "pip", "install", "--quiet", newest)
+        bare = subprocess.run([python.with_name("kfree")], capture_output=True, text=True, check=False, **apart)
+        if bare.returncode != 1 or 'pip install "kfree[cli]"' not in bare.stderr:
+            sys.exit(f"without its extra the command line says {bare.stderr!r}")
+        run(python, "-m", "pip", "install", "--quiet", f"{newest}[cli]")
+        subprocess.run([python, "-c", f"{code}\nimport kfree\nkfree.show_versions()"], check=True, **apart)
+        subprocess.run([python.with_name("kfree"), "--help"], check=True, stdout=subprocess.DEVNULL, **apart)
     print(f"{newest.name}: {newest.stat().st_size / 2**20:.1f} MB")
 
 
