@@ -41,7 +41,8 @@ def read(
     ----------
     paths : path, list of paths, function or LazyFrame
         Parquet, CSV, TSV (also packed: .gz, .bz2, .zst), JSON lines, Arrow IPC, Feather and NPY files; a list of them,
-        a pattern such as ``"data/*.parquet"``, or a folder, whose files are read in the order of their names (2 before 10).
+        a pattern such as ``"data/*.parquet"``, or a folder, whose files are read in the order of their names (2 before
+        10).
         A polars LazyFrame, or a function that returns a new object with ``__arrow_c_stream__`` whenever it is called.
     columns : list of str, default=None
         The columns to fit; all but ``weight`` and ``id`` if None. They must hold numbers, none missing.
