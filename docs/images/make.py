@@ -1,6 +1,5 @@
 """Draw the pictures of the documentation: python docs/images/make.py."""
 
-import warnings
 from pathlib import Path
 
 import matplotlib

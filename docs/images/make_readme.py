@@ -99,7 +99,9 @@ def customers(figure):
     for k, (ax, tint) in enumerate(zip(axes, colours(K))):
         mine = model.labels_ == k
         ax.barh(names[::-1], (table[mine].median() / 1000)[::-1], color=tint, height=0.66)
-        ax.text(LEFT, 1.19, f"“{found['name'].iloc[k]}”", transform=ax.transAxes, fontsize=8, color=tint, fontweight="bold")
+        ax.text(
+            LEFT, 1.19, f"“{found['name'].iloc[k]}”", transform=ax.transAxes, fontsize=8, color=tint, fontweight="bold"
+        )
         share = np.mean(channel[mine] == SHOP)
         who = f"{share:.0%} shops" if share > 0.5 else f"{1 - share:.0%} hotels and restaurants"
         ax.text(LEFT, 1.035, f"{mine.sum()} customers, {who}", transform=ax.transAxes, fontsize=7.5, color=GREY)
@@ -128,7 +130,11 @@ def main():
     photographs(figure)
     customers(figure)
     for left, title, below in (
-        (0.015, "100 photographs taken apart: a table and four objects", 'BPMeans(base="intercept").fit(pixels) finds them. Each photograph is a sum.'),
+        (
+            0.015,
+            "100 photographs taken apart: a table and four objects",
+            'BPMeans(base="intercept").fit(pixels) finds them. Each photograph is a sum.',
+        ),
         (0.695, "440 customers: two kinds", "DPMeans() finds and names them."),
     ):
         figure.text(left, 0.945, title, fontsize=11.5, color=INK, fontweight="bold")
