@@ -74,7 +74,7 @@ def parts_of(model: Any, X: Any, beside: dict[str, Any], columns: Sequence[str],
     if noun == "feature":
         told = Columns(list(columns), model.components_.T.tolist())
         return _part(noun, model.counts_, model.counts_ / len(model.Z_), _largest(told), told)
-    seen = model.profile(X, **beside)
+    seen = model._profile(X, **beside, spoken=() if preparer is None else preparer._spoken())
     told = Columns(list(columns), seen.centre.T.tolist()) if preparer is None else _in_units(preparer, seen.centre)
     return _part(noun, seen.size, seen.share, list(seen.names), told)
 

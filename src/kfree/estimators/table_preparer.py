@@ -10,6 +10,7 @@ from kfree.estimators._saving import Saveable
 from kfree.estimators._sklearn import check_frame, check_names_in, check_plain_table
 from kfree.models.parameter_tables import TABLE_PREPARER
 from kfree.models.parameters import check_parameters
+from kfree.models.profile_names import Spoken
 from kfree.models.tables import PreparedTable
 
 
@@ -161,6 +162,10 @@ class TablePreparer(Saveable, TransformerMixin, BaseEstimator):
         width = len(self._table.names())
         first = f"{used} of {len(self.report_)} columns are used, as {width} number{'s' * (width > 1)}."
         return "\n".join([first, *self.report_])
+
+    def _spoken(self) -> list[Spoken]:
+        """How names of clusters speak of the prepared columns."""
+        return self._table.spoken()
 
     def _check_parameters(self) -> None:
         check_parameters(self._parameters, {"kinds": self.kinds})

@@ -23,8 +23,15 @@ _HAS, _NO = 0.75, 0.05
 # Share of the overall mean up to which a count is "never" there.
 _NEVER = 0.01
 # Words for what there is less of.
-_BELOW = {"little", "low", "no", "rarely", "never"}
+_BELOW = {"little", "low", "no", "rarely", "never", "early"}
 AVERAGE = "about average"
+
+
+class Spoken(NamedTuple):
+    """How a column that was prepared is spoken of."""
+
+    words: str  # in place of its name
+    kind: str  # as in Traits; "" for what its numbers are
 
 
 class Traits(NamedTuple):
@@ -35,7 +42,7 @@ class Traits(NamedTuple):
     overall: Array  # (p,)
     gap: Array  # (K, p) centre less overall, in standard deviations of the column
     order: Array  # (K, p) how much a column has to do with what makes a cluster different
-    kind: Array  # (p,) "amount", "level", "flag" or "count"
+    kind: Array  # (p,) "amount", "level", "flag", "count", "date" or "choice"
 
 
 def name_clusters(traits: Traits) -> tuple[str, ...]:
@@ -116,7 +123,9 @@ def _word(traits: Traits, k: int, j: int) -> str:
         if gap > 0:
             return "often"
         return "never" if centre <= _NEVER * traits.overall[j] else "rarely"
-    more, less = ("much", "little") if kind == "amount" else ("high", "low")
+    if kind == "choice":  # scaled, so that how many rows have it cannot be read off
+        return "often" if gap > 0 else "rarely"
+    more, less = {"amount": ("much", "little"), "date": ("late", "early")}.get(str(kind), ("high", "low"))
     return ("very " if abs(gap) >= _VERY else "") + (more if gap > 0 else less)
 
 

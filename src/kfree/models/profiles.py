@@ -1,5 +1,6 @@
 """What each cluster is, in figures and words: size, centre, differences, typical rows, rows at its border."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import scipy.sparse as sp
 from kfree.families import Array, Family
 from kfree.inference.content import hash_rows
 from kfree.models.column_facts import ColumnFacts, look_at_columns
-from kfree.models.profile_names import Traits, name_clusters
+from kfree.models.profile_names import Spoken, Traits, name_clusters
 from kfree.models.sights import Seen, Sight
 from kfree.rows.threads import cut
 
@@ -187,8 +188,9 @@ def _none() -> _Few:
     return _Few(*(np.empty(0, kind) for kind in (np.intp, float, np.intp, np.uint64, np.intp)))
 
 
-def profile_of(seen: Seen, X: Any, weight: Array, columns: tuple[str, ...]) -> Profile:
-    """The profile of the clusters of a fitted model, told by rows (n, p) that have been checked."""
+def profile_of(seen: Seen, X: Any, weight: Array, columns: tuple[str, ...], spoken: Sequence[Spoken] = ()) -> Profile:
+    """The profile of the clusters of a fitted model, told by rows (n, p) that have been checked; in names columns are
+    spoken of as ``spoken`` says, if it says anything."""
     sight, labels = seen.sight, seen.labels
     centre, yardstick = sight.centres(), sight.yardstick
     facts = look_at_columns(X, weight, yardstick.family, seen.weighting)
@@ -199,7 +201,9 @@ def profile_of(seen: Seen, X: Any, weight: Array, columns: tuple[str, ...]) -> P
     contribution = yardstick.contribution(centre, overall, np.abs(gap) > _NOTHING)
     kind = _kinds(facts, yardstick.family)
     alike = bool((kind == kind[0]).all() and kind[0] in ("flag", "count"))
-    names = name_clusters(Traits(columns, centre, overall, gap, np.abs(contribution if alike else gap), kind))
+    told = tuple(own.words for own in spoken) or columns
+    kind = np.array([own.kind or usual for own, usual in zip(spoken, kind)]) if spoken else kind
+    names = name_clusters(Traits(told, centre, overall, gap, np.abs(contribution if alike else gap), kind))
     K, known = centre.shape[0], labels >= 0
     size = np.bincount(labels[known], weight[known] if weight.size else None, K).astype(np.float64)
     total = float(weight.sum()) if weight.size else float(labels.size)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.families import Array
+from kfree.models.profile_names import Spoken
 from kfree.models.table_reading import TableColumn
 
 #: What levels are called that stand for others.
@@ -39,6 +40,10 @@ class NumberColumn(NamedTuple):
     def names(self) -> list[str]:
         """The column itself, and whether it is missing."""
         return [self.name, f"{self.name}_missing"] if self.flag else [self.name]
+
+    def spoken(self) -> list[Spoken]:
+        """As what it is, and as often missing."""
+        return [Spoken(self.name, ""), Spoken(f"no {self.name}", "choice")][: len(self.names())]
 
     def encode(self, column: TableColumn) -> Array:
         """Scaled values, and the flag."""
@@ -83,6 +88,10 @@ class DateColumn(NamedTuple):
         """As of numbers."""
         return self.days.names()
 
+    def spoken(self) -> list[Spoken]:
+        """As early or late."""
+        return [Spoken(self.name, "date"), *self.days.spoken()[1:]]
+
     def encode(self, column: TableColumn) -> Array:
         """Scaled days, and the flag."""
         return self.days.encode(column._replace(values=days_of(column.values)))
@@ -118,6 +127,14 @@ class CategoryColumn(NamedTuple):
             plain = self.levels[0] in (False, 0) and self.levels[1] in (True, 1)
             return [self.name if plain else f"{self.name}_{self.levels[1]}"]
         return [f"{self.name}_{level}" for level in self.levels]
+
+    def spoken(self) -> list[Spoken]:
+        """As often or rarely at a level."""
+        levels = self.levels[1:] if len(self.levels) == 2 else self.levels
+        return [
+            Spoken(self.name if name == self.name else f"{self.name} {level}", "choice")
+            for name, level in zip(self.names(), levels)
+        ]
 
     def encode(self, column: TableColumn) -> Array:
         """Indicators of levels, less their means; a level that is not known is at the mean, and so tells nothing."""
@@ -156,6 +173,10 @@ class LeftOut(NamedTuple):
 
     def names(self) -> list[str]:
         """None."""
+        return []
+
+    def spoken(self) -> list[Spoken]:
+        """Not at all."""
         return []
 
     def decode(self, block: Array) -> Array:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.families import Array
+from kfree.models.profile_names import Spoken
 from kfree.models.table_choices import choose
 from kfree.models.table_columns import LeftOut, PreparedColumn
 from kfree.models.table_reading import frame_of, library_of, raw_columns, read_column
@@ -31,6 +32,10 @@ class PreparedTable(NamedTuple):
                 once, number = f"{name}_{number}", number + 1
             made.append(once)
         return made
+
+    def spoken(self) -> list[Spoken]:
+        """How each of the prepared columns is spoken of."""
+        return [own for column in self.columns for own in column.spoken()]
 
     def encode(self, X: Any) -> Array:
         """(n, width) the prepared table."""

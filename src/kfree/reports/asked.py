@@ -32,6 +32,11 @@ class Asked(NamedTuple):
     preparer: Any = None  # what made X of the users' table; None if X is that
 
     @property
+    def spoken(self) -> Any:
+        """How names of clusters speak of the columns; nothing if these are the users' own."""
+        return () if self.preparer is None else self.preparer._spoken()
+
+    @property
     def n(self) -> int:
         """Number of rows."""
         return self.X.shape[0]

@@ -83,13 +83,14 @@ def _inherited(shared: Array, shade: Array) -> Array:
 class Look:
     """The rows and columns in which other numbers of clusters are looked for, and the time there is for it."""
 
-    def __init__(self, model: DPMeans, X: Any, sample: Sample, names: Array):
+    def __init__(self, model: DPMeans, X: Any, sample: Sample, names: Array, spoken: Any = ()):
         most = max(_LEAST, _ENTRIES // max(1, sample.rows.size))
         rows = X[sample.rows]
         self.columns = np.arange(X.shape[1]) if X.shape[1] <= most else np.sort(np.argsort(-_spread(rows))[:most])
         self.whole = self.columns.size == X.shape[1]
         self.X = rows if self.whole else rows[:, self.columns]
         self.weight = None if sample.whole else sample.weight
+        self.spoken = [spoken[j] for j in self.columns] if spoken else ()
         self.names, self.model, self.end = names[self.columns], model, time.monotonic() + _SECONDS
 
     @property
@@ -146,7 +147,7 @@ def _stop(look: Look, other: DPMeans, *, named: bool) -> Stop:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the sample is an array, whose columns have no names
             other.feature_names_in_ = look.names
-            names = tuple(clean(name, NAME) for name in other._profile(look.X).names)
+            names = tuple(clean(name, NAME) for name in other._profile(look.X, spoken=look.spoken).names)
     price = price_words(other.lam_window_, "cluster") if look.whole else ""
     return Stop(other.labels_, other.cluster_weights_, names, price, np.empty(0))
 
