@@ -124,7 +124,7 @@ class Source:
         ------
         Source
         """
-        if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+        if rows is True or not isinstance(rows, int | np.integer) or rows < 1:
             raise ValueError(f"rows must be an integer >= 1, got {rows!r}.")
         kept = self._read()
         for start in range(0, len(kept.values), int(rows)):
