@@ -113,7 +113,7 @@ class Source:
             raise ValueError(f"These rows are {self.array.dtype}; {np.dtype(dtype)} would be a copy.")
         return self.array.astype(dtype)
 
-    def parts(self, rows: int) -> Iterator["Source"]:
+    def parts(self, rows: Any) -> Iterator["Source"]:
         """The same table so many rows at a time, for ``partial_fit`` or for results that need room.
 
         Parameters
@@ -124,7 +124,7 @@ class Source:
         ------
         Source
         """
-        if rows is True or not isinstance(rows, int | np.integer) or rows < 1:
+        if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
             raise ValueError(f"rows must be an integer >= 1, got {rows!r}.")
         kept = self._read()
         for start in range(0, len(kept.values), int(rows)):
