@@ -287,7 +287,7 @@ def test_pickle_and_joblib_keep_models_too(name, tmp_path):
 @pytest.mark.parametrize("name", [name for name in SAVED if name not in ("groups of several kinds", "groups of days")])
 def test_skops_keeps_models_of_the_modules_that_the_docs_list(name):
     skops = pytest.importorskip("skops.io")
-    page = (TESTS.parent / "docs" / "guide" / "saving.md").read_text()
+    page = (TESTS.parent / "docs" / "theory" / "inside.md").read_text()
     data = skops.dumps(fitted(name))
     wanted = skops.get_untrusted_types(data=data)
     modules = {kind.rpartition(".")[0] for kind in wanted if not kind.startswith("scipy.sparse.")}
