@@ -35,7 +35,7 @@ demo: $(VENV)/.command    ## customers, texts and pictures: says what was found,
 	$(BIN)/kfree demo --out demo --force
 
 test: $(VENV)/.integrations lint  ## style, types, and the whole suite
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal --disable-warnings
 
 lint: $(STAMP)            ## style, spelling and types
 	$(BIN)/ruff check .
