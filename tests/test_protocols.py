@@ -10,7 +10,7 @@ from kfree.families import Geometry
 from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.fit import ALGORITHMS
-from kfree.inference.clusters.grow import Clustering
+from kfree.inference.clusters.labelling import Clustering, LocalLabelling
 from kfree.inference.clusters.table import make_memory, make_table
 from kfree.inference.features.allocation import explicit_inertia, settle
 from kfree.inference.features.feature_algorithms import FIXED, PRICED
@@ -42,35 +42,37 @@ def table_and_centres():
 @pytest.mark.parametrize("name", ALGORITHMS)
 class TestAlgorithmsOfClusters:
     def test_signature(self, name):
-        assert list(signature(ALGORITHMS[name]).parameters) == ["table", "centres", "goal", "budget", "rng"]
+        assert list(signature(ALGORITHMS[name]).parameters) == ["labelling", "centres", "goal", "budget", "rng"]
 
     @pytest.mark.parametrize("order", [Order.RANDOM, Order.INDEX, Order.CONTENT, np.arange(180)[::-1]])
     @pytest.mark.parametrize("samples", [False, True])
     def test_a_fit_is_a_clustering_whose_objective_fell(self, name, order, samples):
         table, centres = table_and_centres()
         goal = Goal(20.0, tol=0.0, algorithm=name, order=order, samples=samples)
-        outcome = ALGORITHMS[name](table, centres, goal, Budget(), np.random.default_rng(0))
+        outcome = ALGORITHMS[name](LocalLabelling(table), centres, goal, Budget(), np.random.default_rng(0))
         assert isinstance(outcome, Outcome)
         assert isinstance(outcome.state, Clustering)
         assert outcome.converged
         assert never_rises(outcome.trace)
-        pairs = np.unique(np.stack([outcome.state.memory.labels, TRUTH]), axis=1)
+        pairs = np.unique(np.stack([outcome.state.labelling.labels, TRUTH]), axis=1)
         assert pairs.shape[1] == outcome.state.centres.mean.shape[0] >= 3  # no cluster has rows of two groups
         memory = make_memory(table.n)
         assign(table, outcome.state.centres, memory)
-        assert_array_equal(memory.labels, outcome.state.memory.labels)
+        assert_array_equal(memory.labels, outcome.state.labelling.labels)
 
     def test_limits_are_kept(self, name):
         table, centres = table_and_centres()
         rng = np.random.default_rng(0)
-        most = ALGORITHMS[name](table, centres, Goal(0.5, max_clusters=4), Budget(), rng)
+        most = ALGORITHMS[name](LocalLabelling(table), centres, Goal(0.5, max_clusters=4), Budget(), rng)
         assert most.state.centres.mean.shape[0] <= 4
-        once = ALGORITHMS[name](table, centres, Goal(0.5, max_iter=1), Budget(), rng)
+        once = ALGORITHMS[name](LocalLabelling(table), centres, Goal(0.5, max_iter=1), Budget(), rng)
         assert len(once.trace) == 1
 
     def test_what_has_no_time_leaves_where_it_started(self, name):
         table, centres = table_and_centres()
-        spent = ALGORITHMS[name](table, centres, Goal(0.5), Budget(max_time=0.0), np.random.default_rng(0))
+        spent = ALGORITHMS[name](
+            LocalLabelling(table), centres, Goal(0.5), Budget(max_time=0.0), np.random.default_rng(0)
+        )
         assert spent.trace == []
         assert not spent.converged
         assert_array_equal(spent.state.centres.mean, centres.mean)

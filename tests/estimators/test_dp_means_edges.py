@@ -14,6 +14,7 @@ import kfree.inference.clusters.batch
 import kfree.inference.clusters.fit
 from kfree import Binomial, DPMeans, lam_for_k, lam_path, radius_for_k
 from kfree.inference.clusters.fit import ALGORITHMS
+from kfree.inference.clusters.labelling import LocalLabelling
 from kfree.kernels import kernels
 from support.numbers import set_numbers
 
@@ -71,10 +72,11 @@ def test_equal_rows_have_no_covariance_to_measure_with():
     assert model.score([row]) == pytest.approx(0.0)
 
 
-@pytest.mark.parametrize("place", ["close", "assign", "confirmed"])
+@pytest.mark.parametrize("place", ["close", "assign", "fence"])
 def test_an_interrupt_in_the_last_assignment_does_not_lose_the_fit(place, monkeypatch):
     X = np.random.default_rng(0).normal(size=(300, 2))
-    whole, original, calls = DPMeans(radius=1.0).fit(X), getattr(kfree.inference.clusters.fit, place), []
+    owner = kfree.inference.clusters.fit if place == "close" else LocalLabelling
+    whole, original, calls = DPMeans(radius=1.0).fit(X), getattr(owner, place), []
 
     def interrupted(*args, **kwargs):
         calls.append(place)
@@ -82,7 +84,7 @@ def test_an_interrupt_in_the_last_assignment_does_not_lose_the_fit(place, monkey
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(kfree.inference.clusters.fit, place, interrupted)
+    monkeypatch.setattr(owner, place, interrupted)
     model = DPMeans(radius=1.0, max_iter=1).fit(X) if place == "assign" else DPMeans(radius=1.0).fit(X)
     assert calls
     assert (model.labels_ == model.predict(X)).all()

@@ -11,12 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kfree.families import Geometry
 from kfree.inference.clusters.assign import assign
-from kfree.inference.clusters.batch import levels
-from kfree.inference.clusters.bounds import confirmed, loosen
+from kfree.inference.clusters.bounds import loosen
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.collapsed import move_rows
 from kfree.inference.clusters.cuts import clarities
 from kfree.inference.clusters.grow import Phase, grow, update
+from kfree.inference.clusters.labelling import LocalLabelling
 from kfree.inference.clusters.moves import _halves_of_one, merge_halves
 from kfree.inference.clusters.serial import SerialState, serial_pass
 from kfree.inference.clusters.table import make_memory, make_table
@@ -69,7 +69,7 @@ def test_serial_evaluated_together_equals_one_row_at_a_time(name, piece, eta, mo
     state = SerialState(Centres(table.geometry, (mean - shift)[None]), np.random.default_rng(0))
     opened = 0
     for order, (labels, means) in zip(orders(40, 4), slow.serial(orders(40, 4))):
-        state, info = serial_pass(table, state, memory, Goal(slow.lam, tol=0.0, order=order), Budget())
+        state, info = serial_pass(LocalLabelling(table, memory), state, Goal(slow.lam, tol=0.0, order=order), Budget())
         opened += info.opened
         assert_array_equal(memory.labels, labels)
         assert_allclose(state.centres.mean + shift, means, rtol=1e-10, atol=1e-12)
@@ -85,7 +85,7 @@ def test_serial_gives_bitwise_equal_centres_for_any_piece_and_span(monkeypatch):
         memory, order = make_memory(3000), orders(3000, 1)[0]
         state = SerialState(Centres(table.geometry, np.zeros((1, 5))), np.random.default_rng(0))
         for _ in range(3):
-            state, _ = serial_pass(table, state, memory, Goal(9.0, tol=0.0, order=order), Budget())
+            state, _ = serial_pass(LocalLabelling(table, memory), state, Goal(9.0, tol=0.0, order=order), Budget())
         results.append((memory.labels.copy(), state.centres.mean))
     for labels, mean in results[1:]:
         assert_array_equal(labels, results[0][0])
@@ -98,11 +98,11 @@ def test_delayed_creation_equals_the_plain_algorithm(name):
     table, shift, mean = table_of(family, x)
     slow = Slow(family, x, 1.0)
     slow.lam = lam_of(slow, 0.25)
-    memory, centres = make_memory(30), Centres(table.geometry, (mean - shift)[None])
+    labelling, centres = LocalLabelling(table), Centres(table.geometry, (mean - shift)[None])
     goal = Goal(slow.lam, tol=0.0, max_iter=1)
     for labels, means in slow.delayed(8):
-        centres = grow(table, centres, memory, goal, Budget(), Phase(""), delayed=True).state.centres
-        assert same_partition(memory.labels, labels)
+        centres = grow(labelling, centres, goal, Budget(), Phase(""), delayed=True).state.centres
+        assert same_partition(labelling.labels, labels)
         assert_allclose(np.sort(centres.mean + shift, axis=0), np.sort(means, axis=0), rtol=1e-9, atol=1e-12)
 
 
@@ -124,15 +124,15 @@ def test_passes_made_in_one_call_equal_passes_one_by_one(seed, tol, weighted, wh
     for at_once in (True, False):
         table, _, _ = table_of(make("sqeuclidean"), x.astype(float), weight)
         table.rows.dtype = np.dtype(dtype)
-        start, memory, told = Centres(table.geometry, np.zeros((1, 3))), make_memory(80), []
+        start, labelling, told = Centres(table.geometry, np.zeros((1, 3))), LocalLabelling(table), []
         budget = Budget(report=lambda phase, count, info, told=told: told.append((count, info)))
         with pytest.MonkeyPatch.context() as patch:
             set_numbers(patch, "CLUSTERS", quick=10**9 if at_once else 0)
             goal = Goal(4.0, tol=tol, max_clusters=most, max_iter=max_iter)
-            outcome = grow(table, start, memory, goal, budget, Phase(""))
+            outcome = grow(labelling, start, goal, budget, Phase(""))
         assert [count for count, _ in told] == list(range(1, len(told) + 1))
         assert [info.objective for _, info in told] == outcome.trace
-        results.append((outcome, memory.labels, [info[2:5] for _, info in told]))
+        results.append((outcome, labelling.labels, [info[2:5] for _, info in told]))
     (mine, labels, told), (theirs, their_labels, their_told) = results
     assert told == their_told
     assert mine.converged == theirs.converged
@@ -158,7 +158,7 @@ def test_spans_assigned_in_one_call_equal_spans_taken_apart(seed, passes, whole,
                 patch.setattr(DenseRows, "assign", lambda self, *rest: None)
             for _ in range(passes):
                 sums = assign(table, centres, memory, 2.0)
-                centres = update(table, centres, sums.total, sums.mass, memory, sums.reach)
+                centres = update(LocalLabelling(table, memory), centres, sums.total, sums.mass, sums.reach)
         results.append((memory.labels, memory.cost, *sums[:4], sums.reach))
     assert_array_equal(results[0][0], results[1][0])
     for mine, theirs in zip(*results):
@@ -308,7 +308,7 @@ def test_bounds_never_hide_a_nearer_centre(seed, name, size):
         fresh = make_memory(80)
         assign(table, centres, fresh, 1.0)
         assert_array_equal(memory.labels, fresh.labels)
-        centres = update(table, centres, sums.total, sums.mass, memory, sums.reach)
+        centres = update(LocalLabelling(table, memory), centres, sums.total, sums.mass, sums.reach)
         extra = Centres(table.geometry, np.concatenate([centres.mean, stats[rng.integers(80, size=1)]]))
         loosen(table, centres, extra, np.arange(len(centres.mean)), memory)
         centres = extra
@@ -336,45 +336,15 @@ def test_centres_that_moved_are_the_same_as_new_ones(seed, name):
     assert after.affine.size == pytest.approx(max(size, expected.size))
 
 
-@given(seed=st.integers(0, 2**20), name=st.sampled_from(BREGMAN), far=st.sampled_from([1e-16, 1e-13, 1e-2]))
-def test_an_assignment_that_is_confirmed_stands(seed, name, far):
-    family = make(name)
-    x = draw_rows(name, 80, 3, seed=seed)
-    table, _, _ = table_of(family, x)
-    rng = np.random.default_rng(seed)
-    total = table.rows.dense(slice(0, 80))[rng.integers(80, size=(4, 5))].sum(axis=1)
-    before = Centres(table.geometry, family.centre(total, np.full(4, 5.0)))
-    mean = before.mean * (1 + far * rng.uniform(-1, 1, size=before.mean.shape))
-    after = Centres(table.geometry, family.inside(mean))
-    memory, fresh = make_memory(80), make_memory(80)
-    sums, again = assign(table, before, memory, 1.0), assign(table, after, fresh, 1.0)
-    if confirmed(table, before, after, memory, sums):
-        assert_array_equal(memory.labels, fresh.labels)
-        assert sums.cost == pytest.approx(again.cost, rel=1e-9)
-
-
-def test_rounded_centres_are_confirmed_where_clusters_are_apart():
-    rng = np.random.default_rng(0)
-    x = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])[rng.integers(3, size=300)] + rng.normal(size=(300, 2))
-    table, _, _ = table_of(make("sqeuclidean"), x)
-    memory = make_memory(300)
-    mean = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]]) - x.mean(axis=0)
-    before = Centres(table.geometry, mean)
-    sums = assign(table, before, memory, 1.0)
-    assert confirmed(table, before, Centres(table.geometry, mean + 1e-15), memory, sums)
-    assert not confirmed(table, before, Centres(table.geometry, mean + 1e-2), memory, sums)
-
-
 def test_threads_do_not_matter():
     x = np.random.default_rng(0).normal(size=(40_000, 3))
     results = []
     for count in (1, 2, 5):
         with set_span_threads(count):
             table, _, _ = table_of(make("sqeuclidean"), x)
-            memory = make_memory(len(x))
-            start = Centres(table.geometry, np.zeros((1, 3)))
-            out = grow(table, start, memory, Goal(4.0, max_iter=12), Budget(), Phase(""))
-            results.append((memory.labels.copy(), out.state.centres.mean, out.trace))
+            labelling, start = LocalLabelling(table), Centres(table.geometry, np.zeros((1, 3)))
+            out = grow(labelling, start, Goal(4.0, max_iter=12), Budget(), Phase(""))
+            results.append((labelling.labels.copy(), out.state.centres.mean, out.trace))
     for labels, mean, trace in results[1:]:
         assert_array_equal(labels, results[0][0])
         assert_array_equal(mean, results[0][1])
@@ -437,7 +407,7 @@ def test_samples_grow_and_leave_out_half_of_a_table(n):
     table, _, _ = table_of(make("sqeuclidean"), np.random.default_rng(n).normal(size=(n, 1)))
     with pytest.MonkeyPatch.context() as patch:
         set_numbers(patch, "CLUSTERS", first_sample=50, last_sample=1250)
-        sizes = [level.rows.size for level in levels(table)]
+        sizes = [level.n_distinct for level in LocalLabelling(table).levels()]
     assert bool(sizes) == (n >= 100)
     assert all(2 * size <= n for size in sizes)
     assert all(3 * small <= large <= 5 * small for small, large in pairwise(sizes))

@@ -13,6 +13,7 @@ from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.clusters.how_many.price_path import PricePath
 from kfree.inference.clusters.how_many.subsample import draw_pilot
+from kfree.inference.clusters.labelling import LocalLabelling
 from kfree.inference.clusters.seeds import first_centres, global_centre
 from kfree.inference.clusters.table import Table, make_memory
 from kfree.inference.goal import Goal, Search, Start
@@ -68,7 +69,7 @@ class SharedAim(NamedTuple):
             if self.labels is not None:
                 return state_of(table, groups, self.labels, rng)
             # seeds are chosen by what a cluster costs that nobody held before
-            mean = first_centres(table, goal._replace(lam=lams.both), budget, rng)
+            mean = first_centres(LocalLabelling(table), goal._replace(lam=lams.both), budget, rng)
             given = goal.start is not Start.MEAN
             state = start_state(mean, table, groups, given=given, rng=rng)
             wanted = given and (self.again or goal.search is Search.FULL)

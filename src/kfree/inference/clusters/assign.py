@@ -108,6 +108,16 @@ def total_cost(table: Table, cost: Array, largest: float) -> float:
     return total.value
 
 
+def partition_cost(table: Table, centres: Centres, memory: Memory) -> float:
+    """Weighted divergences of all rows from the centres of their labels, by ``own_cost``; they are remembered."""
+
+    def of_span(span: slice) -> float:
+        memory.cost[span] = own_cost(table, span, centres, memory.labels[span])
+        return float(memory.cost[span].max())
+
+    return total_cost(table, memory.cost, max(table.rows.each(of_span)))
+
+
 def _at_once(
     table: Table,
     span: slice,

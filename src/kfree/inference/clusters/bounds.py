@@ -3,7 +3,7 @@
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.centres import Centres, Sums
+from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.table import Memory, Table
 from kfree.kernels import kernels
@@ -45,27 +45,6 @@ def loosen(
 
     for _ in table.rows.each(of_span):
         pass
-
-
-def confirmed(table: Table, before: Centres, after: Centres, memory: Memory, sums: Sums) -> bool:
-    """True if the assignment to the centres ``before`` is certainly that to ``after`` too, with equal costs.
-
-    Meant for centres that were only rounded: the bounds of ``loosen`` show it without looking at the rows again.
-    """
-    K = after.mean.shape[0]
-    radius = _radius(table, before.mean, memory, sums.reach)
-    step = after.affine.coef - before.affine.coef
-    change = np.abs(after.affine.offset - before.affine.offset - (before.mean * step).sum(axis=1))
-    change += radius * np.sqrt((step * step).sum(axis=1))
-    if not change @ sums.mass <= 1e-10 * sums.cost:
-        return False
-    change -= _least_changes(before, after, np.arange(K), radius)
-
-    def of_span(span: slice) -> bool:
-        cost, base = memory.cost[span] + change[memory.labels[span]], table.base[span]
-        return kernels().unsettled(cost, base, after.affine.size, memory.low[span], np.empty(cost.size, np.intp)) == 0
-
-    return all(list(table.rows.each(of_span)))
 
 
 def _least_changes(before: Centres, after: Centres, kept: Array, radius: Array) -> Array:

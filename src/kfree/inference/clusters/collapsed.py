@@ -12,13 +12,13 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import assign, total_cost
+from kfree.inference.clusters.assign import partition_cost
 from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
-from kfree.inference.clusters.exact import own_cost
-from kfree.inference.clusters.grow import Clustering, penalised
+from kfree.inference.clusters.grow import penalised
+from kfree.inference.clusters.labelling import Clustering, LocalLabelling
 from kfree.inference.clusters.serial import visit
-from kfree.inference.clusters.table import Memory, Table, make_memory
+from kfree.inference.clusters.table import Memory, Table
 from kfree.inference.goal import Goal
 from kfree.inference.labels import compact
 from kfree.inference.loop import Budget, Info, Outcome, attempt, run
@@ -33,16 +33,18 @@ class CollapsedState(NamedTuple):
     rng: np.random.Generator
 
 
-def fit_collapsed(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
+def fit_collapsed(
+    labelling: LocalLabelling, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator
+) -> Outcome:
     """Assign all rows, then sweep until no row moves; the outcome's state is a Clustering."""
-    memory = make_memory(table.n)
-    assign(table, centres, memory, goal.lam)
-    return move_until_still(table, Clustering(centres, memory), goal, budget, rng)
+    labelling.assign(centres, goal.lam)
+    return move_until_still(Clustering(centres, labelling), goal, budget, rng)
 
 
-def move_until_still(table: Table, start: Clustering, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
-    """Sweep until no row moves; starts from the partition in the memory of ``start``."""
-    weight, memory = table.rows.total_weight(), start.memory
+def move_until_still(start: Clustering, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
+    """Sweep until no row moves; starts from the labels that rows have."""
+    labelling = start.labelling
+    table, memory, weight = labelling.table, labelling.memory, labelling.total_weight
     _, least, _ = _refresh(table, memory, goal.lam)
 
     def step(state: CollapsedState) -> tuple[CollapsedState, Info]:
@@ -62,7 +64,7 @@ def move_until_still(table: Table, start: Clustering, goal: Goal, budget: Budget
 
     first = CollapsedState(start.centres, rng)
     outcome = run(step, first, budget, phase="collapsed", tol=goal.tol, max_iter=goal.max_iter)
-    return outcome._replace(state=Clustering(outcome.state.centres, memory))
+    return outcome._replace(state=Clustering(outcome.state.centres, labelling))
 
 
 def _refresh(table: Table, memory: Memory, lam: float) -> tuple[Centres, float, float]:
@@ -76,17 +78,7 @@ def _refresh(table: Table, memory: Memory, lam: float) -> tuple[Centres, float, 
     centres = Centres(table.geometry, table.geometry.centre(total[held], mass[held]))
     cost = partition_cost(table, centres, memory)
     sums = Sums(total[held], mass[held], 0.0, cost, 0, np.full(len(centres.mean), np.inf))
-    return centres, penalised(table, centres, sums, lam), cost
-
-
-def partition_cost(table: Table, centres: Centres, memory: Memory) -> float:
-    """Weighted divergences of all rows from the centres of their labels, by ``own_cost``; they are remembered."""
-
-    def of_span(span: slice) -> float:
-        memory.cost[span] = own_cost(table, span, centres, memory.labels[span])
-        return float(memory.cost[span].max())
-
-    return total_cost(table, memory.cost, max(table.rows.each(of_span)))
+    return centres, penalised(table.geometry, centres, sums, lam), cost
 
 
 def _less(total: Array, part: Array) -> Array:

@@ -6,6 +6,7 @@ from kfree.families import Array
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.exact import exact_costs, own_cost
+from kfree.inference.clusters.labelling import Labelling, LocalLabelling
 from kfree.inference.clusters.table import Table
 from kfree.inference.goal import Goal, Start
 from kfree.inference.loop import Budget, repeat
@@ -120,10 +121,13 @@ def seeded_centres(table: Table, goal: Goal, budget: Budget, rng: np.random.Gene
     return np.concatenate(cover.means)
 
 
-def first_centres(table: Table, goal: Goal, budget: Budget, rng: np.random.Generator) -> Array:
+def first_centres(labelling: Labelling, goal: Goal, budget: Budget, rng: np.random.Generator) -> Array:
     """The centres (K, p) that a fit starts from."""
+    if goal.start is Start.MEAN:
+        return labelling.first_centre()
+    if not isinstance(goal.start, Start):
+        return goal.start
+    assert isinstance(labelling, LocalLabelling)  # each centre takes a pass over all rows: refused elsewhere
     if goal.start is Start.FARTHEST_FIRST:
-        return covering_centres(table, goal, budget)
-    if goal.start is Start.KMEANS_PLUS_PLUS:
-        return seeded_centres(table, goal, budget, rng)
-    return global_centre(table) if isinstance(goal.start, Start) else goal.start
+        return covering_centres(labelling.table, goal, budget)
+    return seeded_centres(labelling.table, goal, budget, rng)

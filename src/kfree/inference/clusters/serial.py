@@ -11,11 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import assign, nearest_spread
+from kfree.inference.clusters.assign import nearest_spread
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.exact import exact_costs, exact_own, own_cost
-from kfree.inference.clusters.grow import Clustering, openers_in_order, penalised, rounding_scale, update
-from kfree.inference.clusters.table import Memory, Table, make_memory
+from kfree.inference.clusters.grow import penalised, rounding_scale, update
+from kfree.inference.clusters.labelling import Clustering, LocalLabelling
+from kfree.inference.clusters.openers import openers_in_order
+from kfree.inference.clusters.table import Memory, Table
 from kfree.inference.goal import Goal, Order
 from kfree.inference.loop import Budget, Info, Outcome, run
 
@@ -27,24 +29,24 @@ class SerialState(NamedTuple):
     rng: np.random.Generator
 
 
-def fit_serial(table: Table, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator) -> Outcome:
+def fit_serial(
+    labelling: LocalLabelling, centres: Centres, goal: Goal, budget: Budget, rng: np.random.Generator
+) -> Outcome:
     """Sweep until a pass changes nothing; the outcome's state is a Clustering."""
-    memory = make_memory(table.n)
 
     def step(state: SerialState) -> tuple[SerialState, Info]:
-        return serial_pass(table, state, memory, goal, budget)
+        return serial_pass(labelling, state, goal, budget)
 
     start = SerialState(centres, rng)
     outcome = run(step, start, budget, phase="all rows", tol=goal.tol, max_iter=goal.max_iter)
-    return outcome._replace(state=Clustering(outcome.state.centres, memory))
+    return outcome._replace(state=Clustering(outcome.state.centres, labelling))
 
 
-def serial_pass(
-    table: Table, state: SerialState, memory: Memory, goal: Goal, budget: Budget
-) -> tuple[SerialState, Info]:
+def serial_pass(labelling: LocalLabelling, state: SerialState, goal: Goal, budget: Budget) -> tuple[SerialState, Info]:
     """All rows in order, with the result of one after the other."""
+    table, memory = labelling.table, labelling.memory
     before = memory.labels.copy()
-    sums = assign(table, state.centres, memory, goal.lam)
+    sums = labelling.assign(state.centres, goal.lam)
     openers, fresh = open_in_order(table, state.centres, memory, goal, visit(table, goal.order, state.rng), budget)
     if openers.size:
         centres = Centres(table.geometry, np.concatenate([state.centres.mean, fresh.mean]))
@@ -56,13 +58,13 @@ def serial_pass(
         sums = sums._replace(total=total, mass=mass, cost=cost, changed=changed)
     else:
         centres = state.centres
-    objective = penalised(table, centres, sums, goal.lam)
-    share = sums.changed / table.rows.total_weight()
-    scale = rounding_scale(table, centres, sums)
+    objective = penalised(table.geometry, centres, sums, goal.lam)
+    share = sums.changed / labelling.total_weight
+    scale = rounding_scale(table.geometry, labelling.total_weight, centres, sums)
     info = Info(objective, scale, share, openers.size, int((sums.mass > 0).sum()))
     if budget.spent:
         memory.forget()  # beside many new centres, to bring the bounds up to date takes as long as a pass
-    return SerialState(update(table, state.centres, sums.total, sums.mass, memory, sums.reach), state.rng), info
+    return SerialState(update(labelling, state.centres, sums.total, sums.mass, sums.reach), state.rng), info
 
 
 def visit(table: Table, order: Order | Array, rng: np.random.Generator) -> Array:

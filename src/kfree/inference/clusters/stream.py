@@ -12,6 +12,7 @@ from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.fence import fence_of
 from kfree.inference.clusters.gaps import split_at_gaps
+from kfree.inference.clusters.labelling import LocalLabelling
 from kfree.inference.clusters.moves import clear_splits, nothing_tried
 from kfree.inference.clusters.seeds import global_centre
 from kfree.inference.clusters.table import Memory, Table, make_memory
@@ -116,11 +117,13 @@ def _meet(table: Table, mean: Array, goal: Goal, budget: Budget) -> Met:
 def _open(table: Table, novel: Array, goal: Goal, budget: Budget) -> Array:
     """Centres of the clusters that the rows beyond lam form among themselves, as far as the budget goes."""
     sample = table.sample(novel, table.rows.weights(novel))
-    start = Centres(table.geometry, global_centre(sample))
+    labelling, start = LocalLabelling(sample), Centres(table.geometry, global_centre(sample))
     goal = goal._replace(tol=CLUSTERS.stream_tol, max_iter=CLUSTERS.stream_passes, search=Search.CLEAR, samples=True)
     rng = np.random.default_rng(0)  # "batch" draws nothing
     return attempt(
-        lambda: fit_batch(sample, start, goal, budget, rng).state.centres.mean, lambda: start.mean[:0], budget
+        lambda: fit_batch(labelling, start, goal, budget, rng).state.centres.mean,
+        lambda: start.mean[:0],
+        budget,
     )
 
 

@@ -18,6 +18,7 @@ from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.fit import canonical_order
 from kfree.inference.clusters.grow import rounding_scale, update
+from kfree.inference.clusters.labelling import LocalLabelling
 from kfree.inference.clusters.table import Memory, Table
 from kfree.inference.goal import Goal
 from kfree.inference.labels import compact
@@ -114,7 +115,7 @@ def three_part_pass(
     """One pass; also returns the objective after each of its parts."""
     lams, old, K = Lams.of(goal), state.centres, state.centres.mean.shape[0]
     sums = assign(table, old, memory, lams.both)
-    scale = rounding_scale(table, old, sums)
+    scale = rounding_scale(table.geometry, table.rows.total_weight(), old, sums)
     visited = visit_points(table, groups, state, memory, goal, budget)
     centres = _with(table, old, visited.fresh)
     labels, K1 = visited.labels, centres.mean.shape[0]
@@ -132,7 +133,7 @@ def three_part_pass(
     total, mass = table.rows.sums(labels, centres.mean.shape[0])
     readings.add("local clusters chose", centres, cost - gain, held.member.size, mass > 0)
     changed = float(table.rows.weights(groups.rows)[(labels != state.labels)[groups.rows]].sum())
-    after = update(table, old, total, mass, memory, sums.reach)
+    after = update(LocalLabelling(table, memory), old, total, mass, sums.reach)
     name = compact(mass > 0)
     labels = np.where(labels >= 0, name[labels], -1).astype(np.int32)
     held = Held(held.start, name[held.member])
