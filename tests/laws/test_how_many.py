@@ -31,6 +31,7 @@ from kfree.inference.clusters.how_many.surrogates import (
     _mode,
     values_of,
 )
+from kfree.inference.clusters.labelling import LocalLabelling
 from kfree.inference.clusters.moves import swap
 from kfree.inference.clusters.table import Table, make_memory, make_table
 from kfree.inference.dip import discoveries
@@ -67,7 +68,7 @@ def table_of(X, divergence: "str | Family" = "sqeuclidean", weight=None) -> Tabl
 
 
 def choose(X, divergence="sqeuclidean", weight=None):
-    return choose_lam(table_of(X, divergence, weight), Budget())
+    return choose_lam(LocalLabelling(table_of(X, divergence, weight)), Budget())
 
 
 def planted(name, seed=0, n=600, K=4, p=12):
@@ -90,7 +91,7 @@ def planted(name, seed=0, n=600, K=4, p=12):
 
 
 def check_sound(found, table):
-    choice, mean = found.choice, found.centres(table)
+    choice, mean = found.choice, found.centres()
     lo, hi = found.path.best_at(found.lam)[1:]
     assert 0 < found.lam < np.inf
     assert lo <= found.lam <= hi
@@ -109,9 +110,9 @@ def check_sound(found, table):
 def test_clear_groups_are_counted_and_found(name):
     X, y = planted(name)
     table = table_of(X, name)
-    found = choose_lam(table, Budget())
+    found = choose_lam(LocalLabelling(table), Budget())
     check_sound(found, table)
-    mean = found.centres(table)
+    mean = found.centres()
     assert found.choice.n_groups == found.choice.best == len(mean) == 4
     assert found.choice.clearness > HOW_MANY.clear
     labels = nearest(table, np.arange(table.n), Centres(table.geometry, mean))[0].labels
@@ -135,9 +136,9 @@ def test_clear_groups_are_found_by_mahalanobis_with_their_covariance():
 def test_clear_groups_of_many_columns_are_found():
     X, _ = planted("sqeuclidean", n=500, p=150)
     table = table_of(X)
-    found = choose_lam(table, Budget())
+    found = choose_lam(LocalLabelling(table), Budget())
     check_sound(found, table)
-    assert len(found.centres(table)) == found.choice.best == 4
+    assert len(found.centres()) == found.choice.best == 4
 
 
 CLOUDS = {
@@ -259,7 +260,7 @@ DEGENERATE = {
 def test_degenerate_tables_are_one_cluster(name, case):
     X = DEGENERATE[case] + (name in ("itakura_saito", "cosine", "kl"))  # no zeros, or no rows of zeros
     table = table_of(X, name)
-    found = choose_lam(table, Budget())
+    found = choose_lam(LocalLabelling(table), Budget())
     check_sound(found, table)
     assert found.choice.n_groups == found.choice.best == 1
 

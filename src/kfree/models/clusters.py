@@ -11,7 +11,7 @@ from kfree.inference.clusters.assign import assign
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.exact import cost_matrix, margins, own_costs
 from kfree.inference.clusters.fit import Fitted, fit
-from kfree.inference.clusters.labelling import LocalLabelling
+from kfree.inference.clusters.labelling import Labelling, LocalLabelling
 from kfree.inference.clusters.stream import Known, absorb, part_at_gaps
 from kfree.inference.clusters.table import Table, make_memory, make_table
 from kfree.inference.goal import Goal, Order, Start
@@ -104,9 +104,13 @@ class Problem(NamedTuple):
             )
         return order
 
+    def labelling(self) -> Labelling:
+        """The rows, without labels."""
+        return LocalLabelling(self.table)
+
     def fit(self, goal: Goal, budget: Budget, seeds: Iterable[int]) -> Fitted:
         """The best of some fits, one for each seed."""
-        return best_of_seeds(lambda rng: fit(LocalLabelling(self.table), goal, budget, rng), seeds, budget)
+        return best_of_seeds(lambda rng: fit(self.labelling(), goal, budget, rng), seeds, budget)
 
 
 def best_of_seeds(fit: Callable[[np.random.Generator], Any], seeds: Iterable[int], budget: Budget) -> Any:

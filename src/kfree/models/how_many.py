@@ -10,7 +10,6 @@ from kfree.inference.clusters.fit import Fitted
 from kfree.inference.clusters.how_many.choose import Choice, choose_lam
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.price_path import PricePath, Window, with_new_centres
-from kfree.inference.clusters.how_many.subsample import draw_pilot
 from kfree.inference.content import count_distinct
 from kfree.inference.goal import Goal, Start
 from kfree.inference.loop import Budget
@@ -57,9 +56,9 @@ def find_clusters(problem: Problem, ask: Ask, wish: dict[str, Any], budget: Budg
     start = problem.check_start(ask.init, wish["max_clusters"], ask.n_clusters)
     check_reach(problem.table, problem.family, squares=ask.word)
     if ask.n_clusters is None and isinstance(ask.lam, str):
-        found = choose_lam(problem.table, budget)
+        found = choose_lam(problem.labelling(), budget)
         return Search(problem, found.path, ask, start, wish, budget, seeds).at_price(found.lam, found.choice)
-    path = PricePath(draw_pilot(problem.table), budget).trace("path, step")
+    path = PricePath(problem.labelling().pilot(), budget).trace("path, step")
     search = Search(problem, path, ask, start, wish, budget, seeds)
     return search.at_price(float(ask.lam)) if ask.n_clusters is None else search.of_number(ask.n_clusters)
 
@@ -107,7 +106,7 @@ class Search(NamedTuple):
             if window.n_clusters > most:
                 self.path.look([int(most)])
                 window = window._replace(n_clusters=max(K for K in self.path.ks if most >= K))
-            start = self.path.centres(window.n_clusters, self.problem.table)
+            start = self.path.centres(window.n_clusters)
         goal = Goal(lam, start=start, paired=self.own, samples=start is Start.MEAN, **self.wish)
         fitted = self.problem.fit(goal, self.budget, self.seeds(goal))
         return Answer(fitted, lam, window[1:], choice)
@@ -147,7 +146,7 @@ class Search(NamedTuple):
             return self.start
         self.path.look([number])
         if number in self.path.ks:
-            return self.path.centres(number, self.problem.table)
+            return self.path.centres(number)
         # the time is up, or rows are too few of the sample: others open as they are needed
         below = max(K for K in self.path.ks if number >= K)
         return with_new_centres(self.path.pilot, self.path[below], min(number, self.path.pilot.n_distinct))
@@ -168,7 +167,7 @@ class EveryNumber(NamedTuple):
 def find_path(problem: Problem, most: int, budget: Budget) -> EveryNumber:
     """Solutions for 1, 2, 3, ... clusters, up to ``most`` or twice the number chosen, as far as there are any."""
     check_reach(problem.table, problem.family, squares="lam_path")
-    found = choose_lam(problem.table, budget)
+    found = choose_lam(problem.labelling(), budget)
     if budget.interrupted:
         raise KeyboardInterrupt  # part of a path would pass for the whole
     path, choice = found.path, found.choice
@@ -198,7 +197,7 @@ def find_price(problem: Problem, number: int) -> float:
     """A price for which so many clusters are best, or the nearest number that is for some."""
     check_reach(problem.table, problem.family, squares="lam_for_k")
     _check_number(problem, number, np.inf)
-    path = PricePath(draw_pilot(problem.table), Budget()).trace()
+    path = PricePath(problem.labelling().pilot(), Budget()).trace()
     window = path.window_of(number)
     if window is None:
         near = sorted(path.windows().values(), key=lambda w: abs(np.log(w.n_clusters / number)))

@@ -115,7 +115,7 @@ def _find(table: Table, memory: Memory, parts: GapParts, once: Array) -> GapGrou
     mine = np.flatnonzero(np.isin(table.hashes, table.hashes[once]) & (table.rows.weights(slice(0, table.n)) > 0))
     which = np.searchsorted(table.hashes[once], table.hashes[mine])
     weight = np.bincount(which, table.rows.weights(mine))
-    pilot = make_pilot(table, once, table.hashes[once], weight)
+    pilot = make_pilot(table, once, table.hashes[once], weight, table.rows.total_weight())
     cluster = memory.labels[once]
     part, labels = np.unique(parts.labels[once], return_inverse=True)
     parent = parts.parent[part]

@@ -15,6 +15,7 @@ from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.exact import own_cost
 from kfree.inference.clusters.how_many.choose import AutoLam, choose_lam
 from kfree.inference.clusters.how_many.price_path import PricePath
+from kfree.inference.clusters.labelling import LocalLabelling
 from kfree.inference.clusters.moves import close_pairs
 from kfree.inference.clusters.table import Table, make_memory
 from kfree.inference.loop import Budget, repeat
@@ -41,8 +42,8 @@ class PooledStart(NamedTuple):
 def choose_lams(table: Table, groups: Groups, given: tuple[float | None, float | None], budget: Budget) -> AutoLams:
     """The penalties, local and global, that are not given."""
     local, top = given
-    pooled = choose_lam(table, budget)
-    start, sums = _assigned(table, groups, pooled.centres(table))
+    pooled = choose_lam(LocalLabelling(table), budget)
+    start, sums = _assigned(table, groups, pooled.centres())
     K = int((sums.mass > 0).sum())
     if local is None:
         local = _share_of_a_group(table, groups, start.labels, pooled.lam * K, budget)
@@ -62,13 +63,13 @@ def best_start(table: Table, groups: Groups, path: PricePath, lams: Lams, most: 
 
     def cost(K: int) -> float:
         labels = np.full(table.n, -1, np.int32)
-        labels[some.rows] = _assigned(table, some, path.centres(K, table))[0].labels[some.rows]
+        labels[some.rows] = _assigned(table, some, path.centres(K))[0].labels[some.rows]
         state = regroup(table, some, state_of(table, some, labels, rng), lams)  # groups hold no more than pays
         costs = table.rows.weights(some.rows) @ own_cost(table, some.rows, state.centres, state.labels[some.rows])
         return float(costs) + lams.local * state.held.member.size + share * lams.top * K
 
     K = path.cheapest(cost, most)
-    return _assigned(table, groups, path.centres(K, table))[0]
+    return _assigned(table, groups, path.centres(K))[0]
 
 
 def _assigned(table: Table, groups: Groups, mean: Array) -> tuple[PooledStart, Sums]:

@@ -12,9 +12,8 @@ from kfree.inference.clusters.how_many.clearness import Null, clearness, pooled,
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.modes import count_groups
 from kfree.inference.clusters.how_many.price_path import PricePath, Window
-from kfree.inference.clusters.how_many.subsample import draw_pilot
 from kfree.inference.clusters.how_many.wide import on_axes
-from kfree.inference.clusters.table import Table
+from kfree.inference.clusters.labelling import Labelling
 from kfree.inference.loop import Budget
 from kfree.rows.threads import in_order
 
@@ -56,17 +55,18 @@ class AutoLam(NamedTuple):
     evidence: "Evidence"
     choice: Choice
 
-    def centres(self, table: Table) -> Array:
+    def centres(self) -> Array:
         """Centres (K, p) of the solution that is best at the price."""
-        return self.path.centres(self.path.best_at(self.lam).n_clusters, table)
+        return self.path.centres(self.path.best_at(self.lam).n_clusters)
 
 
-def choose_lam(table: Table, budget: Budget) -> AutoLam:
+def choose_lam(rows: Labelling, budget: Budget) -> AutoLam:
     """The price, from at most 10 000 rows."""
-    pilot = draw_pilot(table)
+    pilot = rows.pilot()
     path = PricePath(pilot, budget).trace("path, step")
     evidence = Evidence(_views(path, budget))
-    scale = table.rows.scale[pilot.origin] if table.rows.scale.size and evidence.seen_as_is(path) else np.empty(0)
+    scale = pilot.source.rows.scale
+    scale = scale[pilot.origin] if scale.size and evidence.seen_as_is(path) else np.empty(0)
     null = pooled([without_groups(view.pilot, scale, budget) for view in evidence.views])
     best, clear = (
         _stands_out(evidence.scores, null) if null is not None else (_widest(path) if budget.spent else 1, 0.0)
@@ -84,7 +84,7 @@ def choose_lam(table: Table, budget: Budget) -> AutoLam:
         path.look(k for k in (best - 1, best, best + 1) if k > 1)
         evidence.look(K for K in path.ks if path.most >= K and (evidence.seen_as_is(path) or abs(K - best) <= 1))
     choice = _record(path, evidence.scores, null, (best, clear), (least, max(groups.values())), budget)
-    return AutoLam(_price(table, path, choice), path, evidence, choice)
+    return AutoLam(_price(rows, path, choice), path, evidence, choice)
 
 
 def _views(path: PricePath, budget: Budget) -> list[PricePath]:
@@ -199,7 +199,7 @@ def _record(
     )
 
 
-def _price(table: Table, path: PricePath, choice: Choice) -> float:
+def _price(rows: Labelling, path: PricePath, choice: Choice) -> float:
     """A price for which about the chosen number is best."""
     windows = [Window(int(K), lo, hi) for K, (lo, hi) in zip(choice.n_clusters, choice.window) if np.isfinite(lo)]
     floor = 1e-9 * max((w.hi for w in windows if np.isfinite(w.hi)), default=0.0)  # what is gained below is rounding
@@ -213,12 +213,11 @@ def _price(table: Table, path: PricePath, choice: Choice) -> float:
         if near:
             return max(near, key=lambda w: (w.n_clusters == choice.best, gain[w.n_clusters])).middle
         return min(several, key=lambda w: abs(np.log(w.n_clusters / choice.best))).middle
-    if table.all_equal:
+    if rows.all_equal:
         return 1.0
     lo = max((w.lo for w in windows if w.n_clusters == 1), default=0.0)
     if lo > 0:
         return 2 * lo
     # too few rows for a second cluster: no cluster saves more than the whole inertia
-    weight = table.rows.weights(slice(0, table.n))
-    most = float((weight * np.where(weight > 0, table.base, 0.0)).sum())
+    most = rows.spread()
     return 2 * most if most > 0 else 1.0

@@ -9,6 +9,9 @@ class HowManyNumbers(NamedTuple):
     # rows that are looked at
     #: Rows at most. Set: spec/how-many.md, section 1.
     rows: int = 10_000
+    #: Different rows that they are drawn from: of longer tables, those that come first in a race. Set: by hand, twice
+    #: the rows.
+    contents: int = 20_000
     #: Entries of them at most, but not fewer rows for that than the second. Set: by hand, time.
     entries: tuple[int, int] = (4_000_000, 2000)
     #: Pseudo-observations at the centre of all rows in every cluster, where clusters could exclude rows else. Set:

@@ -15,7 +15,6 @@ from kfree.families import Array
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.subsample import Pilot
-from kfree.inference.clusters.table import Table
 from kfree.inference.content import uniform
 from kfree.inference.loop import Budget, Info
 from kfree.inference.windows import envelope_windows
@@ -284,8 +283,9 @@ class PricePath:
         ends = envelope_windows(np.array(ks), np.array([self.cost(K) for K in ks]))
         return {K: Window(K, float(max(lo, 0.0)), float(hi)) for K, (lo, hi) in zip(ks, ends) if hi > 0}
 
-    def centres(self, K: int, table: Table) -> Array:
+    def centres(self, K: int) -> Array:
         """Centres of a solution in the geometry of the table, from its rows as they are."""
+        table = self.pilot.source
         rows = table.rows.take(self.pilot.origin, self.pilot.table.rows.weight * self.pilot.scale)
         total, mass = rows.sums(self[K].labels, K)
         return table.geometry.centre(total, mass)

@@ -13,14 +13,16 @@ from kfree.families import Array, Geometry
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.table import Table
-from kfree.inference.content import dither, nth_copy, uniform
+from kfree.inference.content import dither, nth_copy, starts, uniform
 from kfree.rows import DenseRows
 
 # Sparse rows with more entries than this are not dithered, for that would fill them.
 _MOST_FILLED = 2_000_000
 
-# Rows up to which integer weights are spelled out as copies.
-_MOST_COPIES = 200_000
+# Rows up to which copies are spelled out.
+_MOST_COPIES = 1_000_000
+# The stream of random numbers that contents race by.
+_CONTENTS = 2_000_000
 
 
 class Pilot(NamedTuple):
@@ -31,7 +33,8 @@ class Pilot(NamedTuple):
     smooth: Any  # (m, p) the same with rounding dithered away, which would show as valleys
     ticket: Array  # (m,) uint64
     length: Array  # (m,) counts that a row was divided by, where counts put projections on a lattice; else (0,)
-    origin: Array  # (m,) where the rows stand in the whole table
+    source: Table  # the rows as they are
+    origin: Array  # (m,) where they stand there
     n_distinct: int  # rows of different content
     scale: float  # weight of the whole table over that of the pilot
     charge: float = 0.0  # what the prior's share in the objective of the table is of that here
@@ -59,17 +62,23 @@ class Pilot(NamedTuple):
 
 def draw_pilot(table: Table) -> Pilot:
     """Draw rows with probability proportional to weight, and prepare them."""
+    contents, place = Contents.of(table.hashes, table.rows.weight, table.copies)
+    index, ticket, weight = draw(contents, most_drawn(table.rows.entries // max(table.n, 1)))
+    return make_pilot(table, place[index], ticket, weight, table.rows.total_weight())
+
+
+def most_drawn(entries: int) -> int:
+    """Rows of a pilot at most, if each stores so many entries."""
     most_entries, enough = HOW_MANY.entries
-    most = int(np.clip(most_entries // max(_entries_each(table), 1), enough, HOW_MANY.rows))
-    return make_pilot(table, *_draw(table, most))
+    return int(np.clip(most_entries // max(entries, 1), enough, HOW_MANY.rows))
 
 
-def make_pilot(table: Table, index: Array, ticket: Array, weight: Array) -> Pilot:
-    """Prepare rows that were drawn, in the order of their tickets."""
+def make_pilot(table: Table, index: Array, ticket: Array, weight: Array, total: float) -> Pilot:
+    """Prepare rows that were drawn from a table of so much weight, in the order of their tickets."""
     rows: Any = table.rows.take(index, weight * (index.size / weight.sum()))
     length = _lengths(table, rows.X, index)
     n_distinct = np.unique(table.hashes[index]).size
-    scale = table.rows.total_weight() / index.size
+    scale = total / index.size
     geometry, charge = _smoothed(table.geometry, scale)
     smooth: Any = None
     if table.geometry.family.translates and (not sp.issparse(rows.X) or rows.n * rows.p <= _MOST_FILLED):
@@ -80,7 +89,8 @@ def make_pilot(table: Table, index: Array, ticket: Array, weight: Array) -> Pilo
     none = np.empty(0)
     pilot = Table(rows, geometry, base, ticket, none, none)
     stats = rows.X if not rows.scale.size else sp.csr_matrix(rows.X.multiply(rows.scale[:, None]))
-    return Pilot(pilot, stats, stats if smooth is None else smooth, ticket, length, index, n_distinct, scale, charge)
+    seen = stats if smooth is None else smooth
+    return Pilot(pilot, stats, seen, ticket, length, table, index, n_distinct, scale, charge)
 
 
 def pilot_of(stats: Array, weight: Array, ticket: Array, geometry: Geometry, charge: float = 0.0) -> Pilot:
@@ -89,7 +99,7 @@ def pilot_of(stats: Array, weight: Array, ticket: Array, geometry: Geometry, cha
     none = np.empty(0)
     rows = DenseRows(np.ascontiguousarray(stats), weight=weight * (n / weight.sum()), scale=none, shift=np.zeros(p))
     table = Table(rows, geometry, rows.base(slice(0, n), geometry), ticket, none, none)
-    return Pilot(table, rows.X, rows.X, ticket, none, np.arange(n), n, 1.0, charge)
+    return Pilot(table, rows.X, rows.X, ticket, none, table, np.arange(n), n, 1.0, charge)
 
 
 def part_of(pilot: Pilot, rows: Array) -> Pilot:
@@ -118,27 +128,57 @@ def _smoothed(geometry: Geometry, scale: float) -> tuple[Geometry, float]:
     return Geometry(family, geometry.anchor, eta, mean if eta else None), own / eta if eta else 0.0
 
 
-def _entries_each(table: Table) -> int:
-    """Stored entries of a row, on average."""
-    X: Any = getattr(table.rows, "X", None)
-    return X.nnz // max(table.n, 1) if sp.issparse(X) else table.rows.p
+class Contents(NamedTuple):
+    """Rows that have weight, in the order of their content."""
+
+    hashes: Array  # (m,) uint64, ascending
+    weight: Array  # (m,) of all copies that a row stands for
+    copies: Array  # (m,) how many these are
+
+    @classmethod
+    def of(cls, hashes: Array, weight: Array, copies: Array) -> tuple["Contents", Array]:
+        """Of rows in any order, and where they stand in it. Without weights (0,) rows of one content are one."""
+        if not weight.size:
+            order = np.argsort(hashes, kind="stable")
+            first = np.flatnonzero(starts(hashes[order]))
+            count = np.diff(np.append(first, hashes.size)).astype(float)
+            return cls(hashes[order[first]], count, count), order[first]
+        index = np.flatnonzero(weight > 0)
+        index = index[np.lexsort((weight[index], hashes[index]))]
+        return cls(hashes[index], weight[index], copies[index] if copies.size else np.ones(index.size)), index
+
+    def totals(self) -> tuple[Array, Array]:
+        """The first row of each content, and the weight of all of them."""
+        first = np.flatnonzero(starts(self.hashes))
+        return first, np.add.reduceat(self.weight, first)
+
+    def some(self, rows: Array) -> "Contents":
+        """Some of the rows."""
+        return Contents(self.hashes[rows], self.weight[rows], self.copies[rows])
 
 
-def _draw(table: Table, most: int) -> tuple[Array, Array, Array]:
+def arrivals(hashes: Array, weight: Array) -> Array:
+    """When contents of so much weight arrive in a race whose clocks are hashes."""
+    with np.errstate(over="ignore"):  # the slowest never arrive
+        return -np.log(uniform(hashes, _CONTENTS)) / weight
+
+
+def draw(contents: Contents, most: int) -> tuple[Array, Array, Array]:
     """Rows, tickets and weights of a sample without replacement, in the order of the tickets.
 
     An exponential race: row i arrives at -log(u_i) / w_i and the first ``most`` are in. Given when the next one
-    arrives, row i is in with probability 1 - exp(-w_i time), and w_i over that makes every sum unbiased.
+    arrives, row i is in with probability 1 - exp(-w_i time), and w_i over that makes every sum unbiased. Of long tables
+    contents race first, as their copies may be anywhere, then copies of those that are in.
     """
-    weight = table.rows.weights(slice(0, table.n))
-    index = np.flatnonzero(weight > 0)
-    index = index[np.lexsort((weight[index], table.hashes[index]))]
-    copies = np.rint(table.copies)
-    if copies.size and (np.abs(table.copies - copies) <= 1e-9 * copies).all() and copies.sum() <= _MOST_COPIES:
-        index = np.repeat(index, copies[index].astype(np.intp))  # an integer weight is so many rows
-        weight = weight / np.maximum(copies, 1.0)
-    hashes, weight = table.hashes[index], weight[index]
-    start = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
+    index, contents = _heats(contents)
+    weight, copies = contents.weight, np.rint(contents.copies)
+    if (np.abs(contents.copies - copies) <= 1e-9 * copies).all() and copies.sum() <= _MOST_COPIES:
+        times = copies.astype(np.intp)  # an integer weight is so many rows
+        index, hashes, weight = np.repeat(index, times), np.repeat(contents.hashes, times), weight / copies
+        weight = np.repeat(weight, times)
+    else:
+        hashes = contents.hashes
+    start = np.flatnonzero(starts(hashes))
     copy = np.arange(index.size) - np.repeat(start, np.diff(np.append(start, index.size)))
     ticket = nth_copy(hashes, copy)
     if index.size > most:
@@ -148,6 +188,21 @@ def _draw(table: Table, most: int) -> tuple[Array, Array, Array]:
         weight = weight / -np.expm1(-weight * arrival[first[most]])
     order = np.argsort(ticket, kind="stable")
     return index[order], ticket[order], weight[order]
+
+
+def _heats(contents: Contents) -> tuple[Array, Contents]:
+    """The rows of the contents that are in, with weights that stand for all of them."""
+    first, total = contents.totals()
+    if first.size <= HOW_MANY.contents:
+        return np.arange(contents.hashes.size), contents
+    arrival = arrivals(contents.hashes[first], total)
+    ranked = np.argpartition(arrival, HOW_MANY.contents)
+    kept, times = np.zeros(first.size, bool), np.diff(np.append(first, contents.hashes.size))
+    kept[ranked[: HOW_MANY.contents]] = True
+    share = -np.expm1(-total * arrival[ranked[HOW_MANY.contents]])
+    rows = np.flatnonzero(np.repeat(kept, times))
+    some = contents.some(rows)
+    return rows, some._replace(weight=some.weight / np.repeat(share, times)[rows])
 
 
 def _lengths(table: Table, stats: Any, index: Array) -> Array:
