@@ -17,7 +17,7 @@ from kfree.families import FAMILIES, Array, make_family
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget
 from kfree.models.checks import works_on_sparse
-from kfree.models.clusters import Model, Problem
+from kfree.models.clusters import LocalProblem, Model
 from kfree.models.matching import Matched, match_clusters
 from kfree.models.sights import Yardstick
 from kfree.rows import set_span_threads
@@ -87,8 +87,8 @@ class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _problem(self, X: Any, sample_weight: Any) -> Problem:
-        return Problem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
+    def _problem(self, X: Any, sample_weight: Any) -> LocalProblem:
+        return LocalProblem.of(X, sample_weight, self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
 
     def _match(self, model: Model, inertia: float) -> Matched | None:
         """Which clusters are the same as earlier ones; None if there are none."""

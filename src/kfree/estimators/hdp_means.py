@@ -13,7 +13,7 @@ from kfree.inference.goal import Order, Search
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.shared.groups import Groups, Lams, make_groups
 from kfree.inference.shared.hdp_pass import SharedFit
-from kfree.models.clusters import Model, Problem
+from kfree.models.clusters import LocalProblem, Model
 from kfree.models.explain_clusters import FoundShared, explain_shared
 from kfree.models.group_names import GroupIndex, check_groups
 from kfree.models.how_many import choice_message
@@ -334,14 +334,14 @@ class HDPMeans(HardClusters):
         if self.lam_local == 0 and self.lam_global == 0:
             raise ValueError("lam_local and lam_global are both 0: every row would be a cluster. Make one of them > 0.")
 
-    def _aim(self, problem: Problem, groups: Groups, budget: Budget) -> SharedAim:
+    def _aim(self, problem: LocalProblem, groups: Groups, budget: Budget) -> SharedAim:
         """What to fit, and from where."""
         wish, again = self._wish(problem), self.warm_start and hasattr(self, "_model")
         given: Any = self.cluster_centers_[: int(min(wish["max_clusters"], self.n_clusters_))] if again else self.init
         local, top = (None if isinstance(lam, str) else float(lam) for lam in (self.lam_local, self.lam_global))
         return SharedAim.of(problem, groups, wish, (local, top), given, budget)._replace(again=again)
 
-    def _wish(self, problem: Problem) -> dict[str, Any]:
+    def _wish(self, problem: LocalProblem) -> dict[str, Any]:
         """Fields of the goal: what the parameters say, penalties and start apart."""
         search = "full" if self.search == "auto" else self.search
         order = problem.check_order(self.order)
@@ -352,7 +352,7 @@ class HDPMeans(HardClusters):
         return {**self._limits(), "search": Search(search), "order": order}
 
     def _publish(
-        self, problem: Problem, groups: Groups, index: GroupIndex | None, lams: Lams, fitted: SharedFit
+        self, problem: LocalProblem, groups: Groups, index: GroupIndex | None, lams: Lams, fitted: SharedFit
     ) -> None:
         """Write every fitted attribute, once."""
         matched = self._match(Model.of(problem, fitted), float(fitted.inertia))

@@ -16,7 +16,7 @@ from kfree.inference.clusters.table import Table
 from kfree.inference.loop import Budget
 from kfree.inference.windows import width_ratios
 from kfree.models.checks import check_number
-from kfree.models.clusters import Problem
+from kfree.models.clusters import LocalProblem
 from kfree.models.how_many import find_path, find_price
 from kfree.models.parameter_tables import DP_MEANS
 from kfree.models.parameters import check_parameters
@@ -125,10 +125,10 @@ def radius_for_k(
 
 def _bind(
     X: Any, sample_weight: Any, divergence: Any, weighting: str, smoothing: float, smoothing_mean: Any
-) -> Problem:
+) -> LocalProblem:
     """Rows as DPMeans sees them, with parameters that are checked as its own are."""
     check_parameters(DP_MEANS, {"divergence": divergence, "weighting": weighting, "smoothing": smoothing})
-    return Problem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
+    return LocalProblem.of(X, sample_weight, divergence, weighting, smoothing, smoothing_mean)
 
 
 def _usable(radii: Array, table: Table, divergence: Any) -> float:

@@ -12,7 +12,7 @@ from kfree.families import KL, LARGEST, MINUS_INF, Array, Family, Geometry, Sepa
 from kfree.families.base import FLOAT32, ROUNDING
 from kfree.models.ranges import LENGTHS, check_smoothing_range, check_spread, check_weight_range, label_of
 from kfree.rows import CsrRows, DenseRows, Rows
-from kfree.rows.exact_sums import ExactProducts, sum_of
+from kfree.rows.exact_sums import CostSum, ExactProducts, WeightRange, sum_of
 from kfree.rows.threads import cut
 
 WEIGHTINGS = ("none", "length", "relative")
@@ -23,6 +23,29 @@ _BLOCK = 65_536
 _NORMS = 1e-140, 1e150
 
 
+class Ends(NamedTuple):
+    """How small and large the entries of all rows are, where that matters."""
+
+    least: float = np.inf  # the smallest above 0
+    largest: float = 0.0
+    short: float = np.inf  # share of the upper end of the domain that the largest below it is short of it
+
+    @classmethod
+    def of(cls, X: Any, scale: Array, family: Family) -> "Ends":
+        """Of rows times their scales."""
+        least, largest = _extent(X, scale) if family.lower > -np.inf else (np.inf, 0.0)
+        return cls(least, largest, _short_of_upper_end(X, family) if family.upper < np.inf else np.inf)
+
+    def joined(self, other: "Ends") -> "Ends":
+        """Of these rows and others."""
+        return Ends(min(self.least, other.least), max(self.largest, other.largest), min(self.short, other.short))
+
+    @property
+    def tiny(self) -> bool:
+        """Whether entries are so small that no stand-in for infinity tells that a zero excludes them."""
+        return self.least < LARGEST / -MINUS_INF
+
+
 class Prepared(NamedTuple):
     """Rows ready for a fit, and what is needed to prepare others in the same way."""
 
@@ -30,14 +53,8 @@ class Prepared(NamedTuple):
     family: Family
     shift: Array  # (p,) subtracted from every row
     unit: float  # length of a row that weighs 1 with relative weighting, 0 if lengths do not matter
-    least: float  # smallest entry above 0, where that matters, else inf
-    short: float  # share of the upper end of the domain that the largest entry below it is short of it, else inf
+    ends: Ends
     once: Array  # (n,) weight of one copy of each row, or (0,) for ones: an integer sample_weight is so many copies
-
-    @property
-    def tiny(self) -> bool:
-        """Whether entries are so small that no stand-in for infinity tells that a zero excludes them."""
-        return self.least < LARGEST / -MINUS_INF
 
 
 def _in_blocks(X: Any) -> Iterator[tuple[slice, Any]]:
@@ -269,7 +286,7 @@ def summarise(X: Any, weight: Array, mean: Array) -> Summary:
         for gap, _ in gaps():
             np.maximum(spread, np.abs(gap).max(axis=0, initial=0.0), out=spread)
         check_spread(spread, mean)
-        products = ExactProducts(spread, weight)
+        products = ExactProducts(spread, WeightRange.of(weight))
         for gap, times in gaps():
             products.add(gap, times)
         return products.value / sum_of(w)
@@ -294,11 +311,19 @@ def works_on_sparse(family: Family) -> bool:
 
 
 def make_rows(
-    X: Any, family: Family, weight: Array, shift: Array | None, *, weighting: str = "none", unit: float = 0.0
+    X: Any,
+    family: Family,
+    weight: Array,
+    shift: Array | None,
+    *,
+    weighting: str = "none",
+    unit: float = 0.0,
+    ends: Ends | None = None,
 ) -> Prepared:
     """Rows of checked data; ``shift`` is the mean to subtract, None to take it from these rows.
 
-    ``unit`` is the length that weighs 1 with relative weighting, 0 to take it from these rows.
+    ``unit`` is the length that weighs 1 with relative weighting, 0 to take it from these rows, as ``ends`` is if these
+    rows are all there are.
     """
     scale, size = row_scale(X, family)
     X, scale = _in_reach(X, scale)
@@ -315,22 +340,22 @@ def make_rows(
         with np.errstate(over="ignore"):
             weight, once = (size * weight, size * once) if weight.size else (size, size)
     check_weight_range(weight, "sample_weight" if weighting == "none" else f"weighting={weighting!r}: weights")
-    least, largest = _extent(X, scale) if family.lower > -np.inf else (np.inf, 0.0)
-    short = _short_of_upper_end(X, family) if family.upper < np.inf else np.inf
+    ends = Ends.of(X, scale, family) if ends is None else ends
+    least, largest, _ = ends
     # products in single precision are twice as fast, and what they leave open is decided in double
     dtype = np.float32 if family.float32 and least >= FLOAT32[0] and largest <= FLOAT32[1] else np.float64
     ratio = least / largest if 0 < least <= largest < np.inf else 1.0
     if sp.issparse(X):
         rows: Rows = CsrRows(X, weight=weight, scale=scale, dtype=dtype, ratio=ratio)
-        return Prepared(rows, family, np.zeros(X.shape[1]), unit, least, short, once)
+        return Prepared(rows, family, np.zeros(X.shape[1]), unit, ends, once)
     if shift is not None or not family.translates:
         shift = np.zeros(X.shape[1]) if shift is None else shift
         rows = DenseRows(X, weight=weight, scale=scale, shift=shift, dtype=dtype, ratio=ratio)
     else:
         rows = DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1]), dtype=dtype)
-        shift = _near(mean_of(rows))
+        shift = near(mean_of(rows))
         rows = rows.shifted(shift)
-    return Prepared(rows, family, shift, unit, least, short, once)
+    return Prepared(rows, family, shift, unit, ends, once)
 
 
 def _extent(X: Any, scale: Array) -> tuple[float, float]:
@@ -370,49 +395,46 @@ def _in_reach(X: Any, scale: Array) -> tuple[Any, Array]:
 
 
 def _average(size: Array, weight: Array) -> float:
-    """Weighted mean, in units of the largest where sums overflow."""
-    with np.errstate(over="ignore"):
-        mean = float(np.average(size, weights=weight if weight.size else None))
-    if np.isfinite(mean):
-        return mean
-    return float(np.average(size / size.max(), weights=weight / weight.max() if weight.size else None)) * float(
-        size.max()
-    )
+    """Weighted mean, free of the order of the rows."""
+    total = CostSum(float(size.max()), WeightRange.of(weight))
+    total.add(total.limbs(size, weight))
+    return total.value / (sum_of(weight) if weight.size else size.size)
 
 
-def _near(mean: Array) -> Array:
+def near(mean: Array) -> Array:
     """The mean with 24 bits: to subtract it from whole numbers is then exact, and ties stay ties."""
     digits, exponent = np.frexp(mean)
     return np.ldexp(np.rint(digits * 2.0**24) / 2.0**24, exponent)
 
 
-def make_geometry(prepared: Prepared, smoothing: float, smoothing_mean: Any) -> Geometry:
-    """The family bound to these rows: anchored at their centre, with the smoothing prior the user asked for."""
-    rows, family = prepared.rows, prepared.family
-    mean = family.centre(*rows.whole)[0]
+def make_geometry(
+    family: Family, whole: tuple[Array, Array], shift: Array, tiny: bool, smoothing: float, smoothing_mean: Any
+) -> Geometry:
+    """The family bound to rows: anchored at their centre, with the smoothing prior the user asked for. ``whole`` is the
+    sum (1, p) and weight (1,) of all rows."""
+    mean = family.centre(*whole)[0]
     anchor = family.inside(mean)
-    prior = None if smoothing_mean is None else _check_prior_mean(prepared, smoothing_mean)
+    prior = None if smoothing_mean is None else _check_prior_mean(family, shift, smoothing_mean)
     check_smoothing_range(smoothing)
     if smoothing == 0:
-        return Geometry(family, anchor, tiny=prepared.tiny)
+        return Geometry(family, anchor, tiny=tiny)
     if not family.smoothable:
         raise ValueError(
             f"smoothing={smoothing:g} needs a divergence with a conjugate prior; {label_of(family)} has none. "
             "Set smoothing=0."
         )
-    return Geometry(family, anchor, smoothing, mean if prior is None else prior, prepared.tiny)
+    return Geometry(family, anchor, smoothing, mean if prior is None else prior, tiny)
 
 
-def _check_prior_mean(prepared: Prepared, smoothing_mean: Any) -> Array:
+def _check_prior_mean(family: Family, shift: Array, smoothing_mean: Any) -> Array:
     """Where the prior lies, in the coordinates of the rows."""
-    rows, family = prepared.rows, prepared.family
     prior = as_numbers("smoothing_mean", smoothing_mean)
-    if prior.shape != (rows.p,):
+    if prior.shape != shift.shape:
         raise ValueError(
-            f"smoothing_mean has shape {prior.shape}, but X has {rows.p} columns. Pass one value for each."
+            f"smoothing_mean has shape {prior.shape}, but X has {shift.size} columns. Pass one value for each."
         )
     check_entries("smoothing_mean", prior)
     check_domain(prior[None], family, name="smoothing_mean")
     if family.normalise == "sum":
         prior = prior * row_scale(prior[None], family, "smoothing_mean")[0]
-    return prior - prepared.shift
+    return prior - shift

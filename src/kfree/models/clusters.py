@@ -1,7 +1,8 @@
 """Clusters: rows bound to a divergence, what is to be found in them, and centres that can be asked about rows."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from kfree.inference.clusters.fit import Fitted, fit
 from kfree.inference.clusters.labelling import Labelling, LocalLabelling
 from kfree.inference.clusters.stream import Known, absorb, part_at_gaps
 from kfree.inference.clusters.table import Table, make_memory, make_table
+from kfree.inference.content import count_distinct
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget, Info, repeat
 from kfree.models.checks import (
@@ -29,45 +31,37 @@ from kfree.models.checks import (
     summarise,
     weighted_mean,
 )
-from kfree.models.ranges import check_far, check_lam_range, check_prior_range, check_reach, check_shares
+from kfree.models.ranges import Reach, check_far, check_lam_range, check_prior_range, check_reach, check_shares
 
 # Rows nearer to their centres than this share of the distance of two centres are at them, up to rounding.
 _AT_CENTRES = 1e-9
 
 
-class Problem(NamedTuple):
-    """Checked rows with their geometry."""
+class Problem(ABC):
+    """Checked rows with their geometry, wherever they lie."""
 
-    table: Table
     family: Family
     shift: Array  # (p,)
     unit: float  # length of a row that weighs 1 with relative weighting
+    geometry: Geometry
+    n: int
 
-    @classmethod
-    def of(
-        cls, X: Any, sample_weight: Any, divergence: Any, weighting: str, smoothing: float, smoothing_mean: Any
-    ) -> "Problem":
-        """Check X for the divergence and bind it."""
-        family = check_family(divergence, X)
-        weight = check_weight(sample_weight, X.shape[0])
-        check_domain(X, family)
-        if type(family).adapt is not Family.adapt:
-            domain = family.lower, family.upper
-            family = family.adapt(summarise(X, weight, weighted_mean(X, weight, row_scale(X, family)[0])))
-            if (family.lower, family.upper) != domain:  # rows without weight may lie outside of what the others gave
-                check_domain(X, family)
-        prepared = make_rows(X, family, weight, None, weighting=weighting)
-        geometry = make_geometry(prepared, smoothing, smoothing_mean)
-        table = make_table(prepared.rows, geometry, prepared.once)
-        check_reach(table, family)
-        check_prior_range(table, family)
-        check_shares(table, family, prepared.least, prepared.short)
-        return cls(table, family, prepared.shift, prepared.unit)
+    @abstractmethod
+    def labelling(self) -> Labelling:
+        """The rows, without labels."""
+
+    @abstractmethod
+    def check_reach(self, squares: str = "") -> None:
+        """Whether divergences, or their squares, which what ``squares`` says needs, are in the range of floats."""
+
+    @abstractmethod
+    def count_different(self, enough: int) -> int:
+        """How many different rows have weight; of more than enough it need not be known."""
 
     def goal(self, wish: dict[str, Any], lam: float, init: Any, name: str = "lam") -> Goal:
         """What to fit: the user's wish (fields of a goal) with what opens a cluster and ``init`` resolved."""
         start = self.check_start(init, wish["max_clusters"])
-        check_lam_range(lam, self.table.n, name)
+        check_lam_range(lam, self.n, name)
         return Goal(lam, start=start, samples=start is Start.MEAN, **wish)
 
     def check_start(self, init: Any, most: float, number: int | None = None) -> Start | Array:
@@ -84,7 +78,7 @@ class Problem(NamedTuple):
     def check_centres(self, init: Any) -> Array:
         """First centres in the geometry of the table."""
         centres = as_numbers("init", init)
-        p = self.table.rows.p
+        p = self.shift.size
         if centres.ndim != 2 or centres.shape[1] != p or centres.shape[0] < 1:
             raise ValueError(f"init has shape {centres.shape}, but centres of shape (K, {p}) are needed.")
         check_entries("init", centres)
@@ -96,7 +90,7 @@ class Problem(NamedTuple):
         """The order of the rows; an explicit one must be a permutation of them."""
         if isinstance(order, str):
             return Order(order)
-        order, n = np.asarray(order), self.table.n
+        order, n = np.asarray(order), self.n
         if order.shape != (n,) or order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(n)):
             raise ValueError(
                 f"order must be 'random', 'index' or a permutation of 0 .. {n - 1}, "
@@ -104,13 +98,67 @@ class Problem(NamedTuple):
             )
         return order
 
+    def fit(self, goal: Goal, budget: Budget, seeds: Iterable[int]) -> Fitted:
+        """The best of some fits, one for each seed."""
+        return best_of_seeds(lambda rng: fit(self.labelling(), goal, budget, rng), seeds, budget)
+
+
+@dataclass(frozen=True)
+class LocalProblem(Problem):
+    """Rows in memory, or in a file that is mapped."""
+
+    table: Table
+    family: Family
+    shift: Array
+    unit: float
+
+    @classmethod
+    def of(
+        cls, X: Any, sample_weight: Any, divergence: Any, weighting: str, smoothing: float, smoothing_mean: Any
+    ) -> "LocalProblem":
+        """Check X for the divergence and bind it."""
+        family = check_family(divergence, X)
+        weight = check_weight(sample_weight, X.shape[0])
+        check_domain(X, family)
+        if type(family).adapt is not Family.adapt:
+            domain = family.lower, family.upper
+            family = family.adapt(summarise(X, weight, weighted_mean(X, weight, row_scale(X, family)[0])))
+            if (family.lower, family.upper) != domain:  # rows without weight may lie outside of what the others gave
+                check_domain(X, family)
+        prepared = make_rows(X, family, weight, None, weighting=weighting)
+        rows, shift, tiny = prepared.rows, prepared.shift, prepared.ends.tiny
+        geometry = make_geometry(family, rows.whole, shift, tiny, smoothing, smoothing_mean)
+        problem = cls(make_table(rows, geometry, prepared.once), family, shift, prepared.unit)
+        problem.check_reach()
+        check_prior_range(geometry)
+        weights = rows.weight_range.lightest, rows.total_weight()
+        check_shares(geometry, *weights, prepared.ends.least, prepared.ends.short)
+        return problem
+
+    def check_reach(self, squares: str = "") -> None:
+        """Whether divergences, or their squares, which what ``squares`` says needs, are in the range of floats."""
+        rows, geometry = self.table.rows, self.table.geometry
+        weights = rows.weight_range.lightest, rows.total_weight()
+        check_reach(Reach.of(self.table), geometry, self.shift, *weights, squares=squares)
+
     def labelling(self) -> Labelling:
         """The rows, without labels."""
         return LocalLabelling(self.table)
 
-    def fit(self, goal: Goal, budget: Budget, seeds: Iterable[int]) -> Fitted:
-        """The best of some fits, one for each seed."""
-        return best_of_seeds(lambda rng: fit(self.labelling(), goal, budget, rng), seeds, budget)
+    def count_different(self, enough: int) -> int:
+        """How many different rows have weight."""
+        weight, hashes = self.table.rows.weight, self.table.hashes
+        return count_distinct(hashes[weight > 0] if weight.size else hashes)
+
+    @property
+    def geometry(self) -> Geometry:  # type: ignore[override]
+        """How far rows are from centres."""
+        return self.table.geometry
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """Number of rows."""
+        return self.table.n
 
 
 def best_of_seeds(fit: Callable[[np.random.Generator], Any], seeds: Iterable[int], budget: Budget) -> Any:
@@ -145,7 +193,7 @@ class Model(NamedTuple):
     def of(cls, problem: Problem, fitted: Any, fence: float = np.inf) -> "Model":
         """The model of a finished fit."""
         return cls(
-            problem.table.geometry,
+            problem.geometry,
             problem.shift,
             fitted.mean + problem.shift,
             fitted.total,
@@ -161,7 +209,7 @@ class Model(NamedTuple):
         prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit)
         move = self.shift - prepared.shift  # sparse rows are not centred, though those of the fit may have been
         prior = None if self.geometry.prior_mean is None else self.geometry.prior_mean + move
-        tiny = self.geometry.tiny or prepared.tiny
+        tiny = self.geometry.tiny or prepared.ends.tiny
         geometry = replace(self.geometry, anchor=self.geometry.anchor + move, prior_mean=prior, tiny=tiny)
         table = make_table(prepared.rows, geometry, prepared.once, hashes=False, opens=opens)
         check_far(table.base, family)

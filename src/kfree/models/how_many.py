@@ -10,11 +10,10 @@ from kfree.inference.clusters.fit import Fitted
 from kfree.inference.clusters.how_many.choose import Choice, choose_lam
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.price_path import PricePath, Window, with_new_centres
-from kfree.inference.content import count_distinct
 from kfree.inference.goal import Goal, Start
 from kfree.inference.loop import Budget
 from kfree.models.clusters import Problem
-from kfree.models.ranges import check_lam_range, check_reach
+from kfree.models.ranges import check_lam_range
 
 Seeds = Callable[[Goal], Iterable[int]]
 
@@ -52,9 +51,9 @@ def find_clusters(problem: Problem, ask: Ask, wish: dict[str, Any], budget: Budg
     if ask.n_clusters is not None:
         _check_number(problem, ask.n_clusters, wish["max_clusters"])
     elif not isinstance(ask.lam, str):
-        check_lam_range(float(ask.lam), problem.table.n)
+        check_lam_range(float(ask.lam), problem.n)
     start = problem.check_start(ask.init, wish["max_clusters"], ask.n_clusters)
-    check_reach(problem.table, problem.family, squares=ask.word)
+    problem.check_reach(ask.word)
     if ask.n_clusters is None and isinstance(ask.lam, str):
         found = choose_lam(problem.labelling(), budget)
         return Search(problem, found.path, ask, start, wish, budget, seeds).at_price(found.lam, found.choice)
@@ -67,9 +66,7 @@ def _check_number(problem: Problem, number: int, most: float) -> None:
     """As many clusters need as many different rows."""
     if number > most:
         raise ValueError(f"n_clusters={number} is more than max_clusters={most:g}. Pass one of them.")
-    table = problem.table
-    hashes = table.hashes[table.rows.weight > 0] if table.rows.weight.size else table.hashes
-    different = count_distinct(hashes)
+    different = problem.count_different(number)
     if number > different:
         raise ValueError(too_few(number, different))
 
@@ -130,7 +127,7 @@ class Search(NamedTuple):
 
     def _too_many(self, number: int, most: int) -> str:
         """What to tell a user who wants more clusters than there can be, at most so many."""
-        eta = self.problem.table.geometry.eta
+        eta = self.problem.geometry.eta
         if not eta:
             return too_few(number, most)
         while (found := self._exactly(most).mass.size) < most:
@@ -166,7 +163,7 @@ class EveryNumber(NamedTuple):
 
 def find_path(problem: Problem, most: int, budget: Budget) -> EveryNumber:
     """Solutions for 1, 2, 3, ... clusters, up to ``most`` or twice the number chosen, as far as there are any."""
-    check_reach(problem.table, problem.family, squares="lam_path")
+    problem.check_reach("lam_path")
     found = choose_lam(problem.labelling(), budget)
     if budget.interrupted:
         raise KeyboardInterrupt  # part of a path would pass for the whole
@@ -195,7 +192,7 @@ def find_path(problem: Problem, most: int, budget: Budget) -> EveryNumber:
 
 def find_price(problem: Problem, number: int) -> float:
     """A price for which so many clusters are best, or the nearest number that is for some."""
-    check_reach(problem.table, problem.family, squares="lam_for_k")
+    problem.check_reach("lam_for_k")
     _check_number(problem, number, np.inf)
     path = PricePath(problem.labelling().pilot(), Budget()).trace()
     window = path.window_of(number)

@@ -21,7 +21,7 @@ from kfree.inference.embedding.kernel_means import (
 from kfree.inference.embedding.simplex import Part
 from kfree.inference.loop import Budget, attempt
 from kfree.models.checks import check_weight
-from kfree.models.clusters import Problem
+from kfree.models.clusters import LocalProblem
 from kfree.models.kernel_bandwidth import by_column, make_kernel
 from kfree.models.kernel_candidates import given_candidates
 from kfree.models.kernel_rows import check_seen, floats, folds, inside_units
@@ -97,7 +97,7 @@ class KernelProblem(NamedTuple):
         if (n == 0).any():
             X, n = X[n > 0], n[n > 0]
         inside, units, variance = inside_units(X, n, family, by_column=by_column(family, bandwidth))
-        table = Problem.of(inside, n if weight.size else None, family.divergence, "none", 0.0, None).table
+        table = LocalProblem.of(inside, n if weight.size else None, family.divergence, "none", 0.0, None).table
         pilot = draw_pilot(table)
         own = inside[pilot.origin]
         sample = Sample(own, family.seen(own), pilot.table.rows.weight, pilot.ticket)

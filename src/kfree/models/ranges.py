@@ -4,6 +4,8 @@ A float64 holds 1e-308 to 1.8e308 with all its digits. Weights are multiplied wi
 and, where lam is chosen, with themselves; what would leave that range is refused here, with what would not.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from kfree.families import FAMILIES, LARGEST, Array, Family, Geometry
@@ -47,6 +49,15 @@ def check_weight_range(weight: Array, what: str = "sample_weight") -> None:
         )
 
 
+def check_total(total: float) -> None:
+    """Weights whose sum leaves the range of floats are an error."""
+    if not total <= WEIGHTS[1]:
+        raise ValueError(
+            f"The sum of sample_weight is {total:g}, and {WEIGHTS[1]:g} is the most that can be computed with. Divide "
+            "the weights by their largest."
+        )
+
+
 def check_means(mean: Array) -> None:
     """Columns whose mean has no square are an error."""
     size = float(np.abs(mean).max(initial=0.0))
@@ -72,13 +83,13 @@ def check_spread(spread: Array, mean: Array) -> None:
         )
 
 
-def check_shares(table: Table, family: Family, least: float, short: float) -> None:
+def check_shares(geometry: Geometry, lightest: float, total: float, least: float, short: float) -> None:
     """Weights so unequal, or entries so close to an end of the domain, that a row leaves no trace in the mean of a
-    cluster, where that would exclude the row, are an error; ``least`` is the smallest entry above 0, ``short`` the
-    share of the upper end by which the largest entry below it is short of it."""
-    weight, geometry = table.rows.weight, table.geometry
-    lightest = float(weight.min(where=weight > 0, initial=np.inf)) if weight.size else 1.0
-    total = table.rows.total_weight() + geometry.eta
+    cluster, where that would exclude the row, are an error; ``lightest`` and ``total`` are of the weights, ``least`` is
+    the smallest entry above 0, ``short`` the share of the upper end by which the largest entry below it is short of
+    it."""
+    family = geometry.family
+    total += geometry.eta
     prior = np.inf
     if geometry.prior_mean is not None and family.excludes:
         prior = geometry.eta * float(geometry.prior_mean.min(where=geometry.prior_mean > 0, initial=np.inf))
@@ -154,38 +165,69 @@ def check_far(base: Array, family: Family, what: str = "Row {} of X is") -> None
     )
 
 
-def check_reach(table: Table, family: Family, *, squares: str = "") -> None:
+class Reach(NamedTuple):
+    """How far rows are from the point that costs are relative to."""
+
+    far: float  # the largest divergence from it
+    active: float  # of rows that have weight
+    lowest: Any  # hashes of the rows that have weight: the smallest, or None
+    highest: Any  # and the largest
+    scaled: bool  # rows are divided by their size
+
+    @classmethod
+    def of(cls, table: Table) -> "Reach":
+        """Of rows that are checked one by one here."""
+        check_far(table.base, table.geometry.family)
+        base, hashes, active = table.base, table.hashed().hashes, table.base
+        if table.rows.weight.size:
+            heavy = table.rows.weight > 0
+            active, hashes = base[heavy], hashes[heavy]
+        ends = (hashes.min(), hashes.max()) if hashes.size else (None, None)
+        far, reach = float(base.max(initial=0.0)), float(active.max(initial=0.0))
+        return cls(far, reach, ends[0], ends[1], bool(table.rows.scale.size))
+
+    def joined(self, other: "Reach") -> "Reach":
+        """Of these rows and others."""
+        lowest = [end for end in (self.lowest, other.lowest) if end is not None]
+        highest = [end for end in (self.highest, other.highest) if end is not None]
+        far, active = max(self.far, other.far), max(self.active, other.active)
+        return Reach(far, active, min(lowest, default=None), max(highest, default=None), self.scaled)
+
+    @property
+    def all_equal(self) -> bool:
+        """Whether all rows that have weight are copies of one."""
+        return self.lowest == self.highest
+
+
+def check_reach(
+    reach: Reach, geometry: Geometry, shift: Array, lightest: float, total: float, *, squares: str = ""
+) -> None:
     """Rows that differ by so much, or so little, that weighted divergences leave the range of floats are an error; or
-    their squares, which what ``squares`` says needs."""
-    rows, (least, most) = table.rows, COSTS_OF_AUTO if squares else COSTS
+    their squares, which what ``squares`` says needs. ``lightest`` and ``total`` are of the weights."""
+    family, (least, most) = geometry.family, COSTS_OF_AUTO if squares else COSTS
     if family.translates:
-        check_means(np.concatenate([rows.shift, table.geometry.anchor]))
-    check_far(table.base, family)
-    weight = rows.weights(slice(0, table.n))
-    active = weight > 0
-    reach = float(table.base.max(where=active, initial=0.0))
-    lightest, total = float(weight.min(where=active, initial=np.inf)), float(weight.sum()) + table.geometry.eta
-    low, high = min(1.0, lightest) * reach, max(1.0, total) * float(table.base.max(initial=0.0))
+        check_means(np.concatenate([shift, geometry.anchor]))
+    total += geometry.eta
+    low, high = min(1.0, lightest) * reach.active, max(1.0, total) * reach.far
     # rows of length 1 that do not differ at all are equal: their differences cannot be too small for floats
-    equal = table.all_equal or bool(rows.scale.size and not reach)
+    equal = reach.all_equal or (reach.scaled and not reach.active)
     if (low > least or equal) and high < most:
         return
     who = f"{squares} needs squares of these, which" if squares else "These"
     raise ValueError(
-        f"Rows are up to {reach:g} from their mean under divergence={label_of(family)}, and with weights from "
+        f"Rows are up to {reach.active:g} from their mean under divergence={label_of(family)}, and with weights from "
         f"{lightest:g} to {total:g} in sum that makes {low:g} to {high:g}. {who} must lie between {least:g} and "
         f"{most:g}. Rescale the data, for instance by their largest entry, or the weights."
     )
 
 
-def check_prior_range(table: Table, family: Family) -> None:
+def check_prior_range(geometry: Geometry) -> None:
     """A prior that lies where divergences are no numbers, or weighs so much that they are not, is an error."""
-    geometry = table.geometry
     if geometry.prior_mean is None:
         return
     with np.errstate(over="ignore", invalid="ignore"):
         away = geometry.from_anchor(geometry.prior_mean[None])
-    check_far(away, family, "smoothing_mean is")
+    check_far(away, geometry.family, "smoothing_mean is")
     if not geometry.eta * float(away[0]) < COSTS[1]:
         raise ValueError(
             f"smoothing={geometry.eta:g} times the {away[0]:g} that smoothing_mean is from the mean of the data is "

@@ -25,9 +25,8 @@ from kfree.inference.shared.hdp_pass import SharedFit, predict_rows, start_state
 from kfree.inference.shared.hdp_search import best_shares, state_of
 from kfree.inference.shared.row_choices import SharedState
 from kfree.models.checks import check_weight
-from kfree.models.clusters import Model, Problem, best_of_seeds
+from kfree.models.clusters import LocalProblem, Model, best_of_seeds
 from kfree.models.group_names import GroupIndex, check_groups
-from kfree.models.ranges import check_reach
 
 
 class SharedAim(NamedTuple):
@@ -40,7 +39,13 @@ class SharedAim(NamedTuple):
 
     @classmethod
     def of(
-        cls, problem: Problem, groups: Groups, wish: dict[str, Any], lams: tuple[Any, Any], init: Any, budget: Budget
+        cls,
+        problem: LocalProblem,
+        groups: Groups,
+        wish: dict[str, Any],
+        lams: tuple[Any, Any],
+        init: Any,
+        budget: Budget,
     ) -> "SharedAim":
         """The user's wish (fields of a goal) with prices (local, global; None: from the data) and ``init`` resolved."""
         local, top = lams
@@ -48,7 +53,7 @@ class SharedAim(NamedTuple):
         given, table = local is not None and top is not None, problem.table
         if given and not own:
             return cls(_with(problem.goal(wish, local + top, init), Lams(local, top)))
-        check_reach(table, problem.family, squares="a price" if given else "'auto'")
+        problem.check_reach("a price" if given else "'auto'")
         choice = None
         if given:
             prices, path = Lams(local, top), PricePath(draw_pilot(table), budget).trace()
@@ -61,7 +66,7 @@ class SharedAim(NamedTuple):
         goal = _with(problem.goal(wish, prices.both, start.mean + problem.shift), prices)._replace(paired=True)
         return cls(goal, choice, start.labels)
 
-    def state(self, problem: Problem, groups: Groups, budget: Budget, rng: np.random.Generator) -> SharedState:
+    def state(self, problem: LocalProblem, groups: Groups, budget: Budget, rng: np.random.Generator) -> SharedState:
         """The state before the first pass."""
         table, goal, lams = problem.table, self.goal, Lams.of(self.goal)
 
@@ -80,7 +85,7 @@ class SharedAim(NamedTuple):
 
         return attempt(found, nothing, budget)
 
-    def fit(self, problem: Problem, groups: Groups, budget: Budget, seeds: Iterable[int]) -> SharedFit:
+    def fit(self, problem: LocalProblem, groups: Groups, budget: Budget, seeds: Iterable[int]) -> SharedFit:
         """The best of some fits, one for each seed."""
 
         def fit(rng: np.random.Generator) -> SharedFit:
@@ -105,7 +110,7 @@ class SharedModel(NamedTuple):
     lams: Lams
 
     @classmethod
-    def of(cls, problem: Problem, fitted: SharedFit, names: GroupIndex | None, lams: Lams) -> "SharedModel":
+    def of(cls, problem: LocalProblem, fitted: SharedFit, names: GroupIndex | None, lams: Lams) -> "SharedModel":
         """The model of a finished fit."""
         return cls(Model.of(problem, fitted), names, fitted.held, fitted.penalty, lams)
 
@@ -159,7 +164,7 @@ class Locals(NamedTuple):
     number: int
 
     @classmethod
-    def of(cls, problem: Problem, groups: Groups, fitted: SharedFit) -> "Locals":
+    def of(cls, problem: LocalProblem, groups: Groups, fitted: SharedFit) -> "Locals":
         """Number the local clusters of each group as its global ones are."""
         held, K = fitted.held, fitted.mean.shape[0]
         slot = find_slots(groups, held, fitted.labels, K)

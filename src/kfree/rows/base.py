@@ -10,7 +10,7 @@ import numpy as np
 from kfree.families import Affine, Array, Family, Geometry
 from kfree.families.cached import cached_property
 from kfree.kernels import kernels
-from kfree.rows.exact_sums import ExactSums, Grid, Shares, sum_of
+from kfree.rows.exact_sums import ExactSums, Grid, Shares, WeightRange, sum_of
 from kfree.rows.threads import WORTH_THREADS, cut, over
 
 #: Rows read at a time.
@@ -101,6 +101,18 @@ class Rows(ABC):
         """A copy of some rows in memory, float64, with weights of its own."""
 
     @abstractmethod
+    def bind(self, X: Any) -> None:
+        """Read rows from here, where they have the values they had."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Hold no values until rows are bound again."""
+
+    @abstractmethod
+    def part(self, rows: Array) -> "Rows":
+        """A copy of some rows in memory as they are, which is not as they are measured; they weigh 1."""
+
+    @abstractmethod
     def joined(self, other: Any) -> "Rows":
         """These rows and those of another sample of the same table."""
 
@@ -159,7 +171,12 @@ class Rows(ABC):
     @cached_property
     def grid(self) -> Grid:
         """What sums are measured in."""
-        return Grid.of(self._largest(), self.weight, self.ratio)
+        return Grid.of(self._largest(), self.weight_range, self.ratio)
+
+    @cached_property
+    def weight_range(self) -> WeightRange:
+        """What sums must know of the weights; of the whole table, where these rows are a part of it."""
+        return WeightRange.of(self.weight)
 
     def measure(
         self,

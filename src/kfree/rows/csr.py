@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Affine, Array, Family, Geometry, Separable
+from kfree.families.cached import cached_property
 from kfree.kernels import kernels
 from kfree.rows.base import Nearest, Rows, magnitude
 from kfree.rows.exact_sums import ExactSums
@@ -27,11 +28,19 @@ class CsrRows(Rows):
     """Rows of a CSR matrix with sorted indices and no duplicates."""
 
     def __init__(self, X: sp.csr_matrix, *, weight: Array, scale: Array, dtype: Any = None, ratio: float = 1.0):
-        self.X, self.cells = X, cells_of(X)
+        self.bind(X)
         self.n, self.p = X.shape
         self.weight, self.scale, self.ratio = weight, scale, ratio
         self.shift = np.zeros(self.p)
         self.dtype = np.dtype(dtype or (X.dtype if X.dtype.kind == "f" else np.float64))
+
+    def bind(self, X: sp.csr_matrix) -> None:
+        """Read rows from here, where they have the values they had."""
+        self.X, self.cells = X, cells_of(X)
+
+    def release(self) -> None:
+        """Hold no values until rows are bound again."""
+        self.bind(self.X[:0])
 
     def _index(self, rows: Any) -> Array:
         return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
@@ -46,6 +55,11 @@ class CsrRows(Rows):
         X = self.X[rows].astype(np.float64)
         scale = self.scale[rows] if self.scale.size else self.scale
         return CsrRows(X, weight=weight, scale=scale, dtype=self.dtype, ratio=self.ratio)
+
+    def part(self, rows: Array) -> "CsrRows":
+        """A copy of some rows in memory as they are, which is not as they are measured; they weigh 1."""
+        scale = self.scale[rows] if self.scale.size else self.scale
+        return CsrRows(self.X[rows], weight=np.ones(len(rows)), scale=scale, dtype=self.dtype, ratio=self.ratio)
 
     def joined(self, other: "CsrRows") -> "CsrRows":
         """These rows and those of another sample of the same table."""
@@ -133,10 +147,16 @@ class CsrRows(Rows):
         index = self._index(rows)
         kernels().move_csr(*self.cells, index, self.scale, self.weight, before, labels, sums.ledger)
 
-    def _largest(self) -> Array:
+    @cached_property
+    def extent(self) -> tuple[Array, Array]:
+        """(p,) The least and the largest entries of rows times their scales, 0 among them."""
         least, largest = np.zeros(self.p), np.zeros(self.p)
         for span in self.spans():
             kernels().extent_csr(*self.cells, self._index(span), self.scale, least, largest)
+        return least, largest
+
+    def _largest(self) -> Array:
+        least, largest = self.extent
         return np.maximum(-least, largest)
 
     def _scaled(self, rows: Any) -> sp.csr_matrix:

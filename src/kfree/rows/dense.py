@@ -20,14 +20,22 @@ class DenseRows(Rows):
     else span by span."""
 
     def __init__(self, X: Array, *, weight: Array, scale: Array, shift: Array, dtype: Any = None, ratio: float = 1.0):
-        if X.size <= _SMALL and not (X.flags.c_contiguous and X.dtype in (np.float32, np.float64)):
-            X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
-        self.X = X
+        self.bind(X)
         self.n, self.p = X.shape
         self.weight, self.scale, self.shift, self.ratio = weight, scale, shift, ratio
         self.dtype = np.dtype(dtype or (X.dtype if X.dtype.kind == "f" else np.float64))
+
+    def bind(self, X: Array) -> None:
+        """Read rows from here, where they have the values they had."""
+        if X.size <= _SMALL and not (X.flags.c_contiguous and X.dtype in (np.float32, np.float64)):
+            X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
+        self.X = X
         # Of a memory map the array underneath, which kernels accept.
         self._view = np.asarray(X) if X.flags.c_contiguous and X.dtype in (np.float32, np.float64) else None
+
+    def release(self) -> None:
+        """Hold no values until rows are bound again."""
+        self.X, self._view = np.empty((0, self.p), self.X.dtype), None  # a slice would hold them all
 
     def shifted(self, shift: Array) -> "DenseRows":
         """The same rows less something else; what is known of their extent stays known."""
@@ -61,11 +69,18 @@ class DenseRows(Rows):
             stats, weight=weight, scale=np.empty(0), shift=np.zeros(self.p), dtype=self.dtype, ratio=self.ratio
         )
 
+    def part(self, rows: Array) -> "DenseRows":
+        """A copy of some rows in memory as they are, which is not as they are measured; they weigh 1."""
+        scale = self.scale[rows] if self.scale.size else self.scale
+        weight = np.ones(len(rows))
+        return DenseRows(self.X[rows], weight=weight, scale=scale, shift=self.shift, dtype=self.dtype, ratio=self.ratio)
+
     def joined(self, other: "DenseRows") -> "DenseRows":
         """These rows and those of another sample of the same table."""
         X = np.concatenate([self.X, other.X])
         weight = np.concatenate([self.weights(slice(0, self.n)), other.weights(slice(0, other.n))])
-        return DenseRows(X, weight=weight, scale=self.scale, shift=self.shift, dtype=self.dtype, ratio=self.ratio)
+        scale = np.concatenate([self.scale, other.scale])
+        return DenseRows(X, weight=weight, scale=scale, shift=self.shift, dtype=self.dtype, ratio=self.ratio)
 
     def hash(self, rows: slice) -> Array:
         """Hashes of the rows' content as the user gave it."""

@@ -23,6 +23,28 @@ _ENOUGH, _MOST_PARTS = 30, 28
 MOST_COPIES = 4096
 
 
+class WeightRange(NamedTuple):
+    """What sums must know of the weights of all rows."""
+
+    heaviest: float = 1.0
+    lightest: float = 1.0  # of those above 0
+    whole: bool = True  # weights are whole numbers, and not too large
+
+    @classmethod
+    def of(cls, weight: Array) -> "WeightRange":
+        """Of the weights of all rows, (0,) for ones."""
+        if not weight.size:
+            return cls()
+        heaviest = float(weight.max())
+        whole = bool(heaviest <= MOST_COPIES and (weight == np.rint(weight)).all())
+        return cls(heaviest, float(weight.min(where=weight > 0, initial=np.inf)), whole)
+
+    def joined(self, other: "WeightRange") -> "WeightRange":
+        """Of these rows and others."""
+        heaviest, lightest = max(self.heaviest, other.heaviest), min(self.lightest, other.lightest)
+        return WeightRange(heaviest, lightest, self.whole and other.whole)
+
+
 class Grid(NamedTuple):
     """What entries are measured in."""
 
@@ -31,19 +53,17 @@ class Grid(NamedTuple):
     parts: int = 2  # of 36 bits each
 
     @classmethod
-    def of(cls, largest: Array, weight: Array, ratio: float = 1.0) -> "Grid":
-        """The grid of columns whose entries are at most so large, and of the weights of the rows ((0,) for ones).
+    def of(cls, largest: Array, weights: WeightRange, ratio: float = 1.0) -> "Grid":
+        """The grid of columns whose entries are at most so large, and of the weights of the rows.
 
         ``ratio`` is that of the smallest entry that counts to the largest, and of no weight.
         """
-        heaviest = float(weight.max()) if weight.size else 1.0
-        whole = not weight.size or bool(heaviest <= MOST_COPIES and (weight == np.rint(weight)).all())
-        each, mass = np.frexp(largest)[1], np.frexp(heaviest)[1]
-        exponents = np.append(each, 1) if whole else np.append(each + mass, mass)
-        if not whole:
-            ratio *= float(weight.min(where=weight > 0, initial=heaviest)) / heaviest
+        each, mass = np.frexp(largest)[1], np.frexp(weights.heaviest)[1]
+        exponents = np.append(each, 1) if weights.whole else np.append(each + mass, mass)
+        if not weights.whole:
+            ratio *= min(weights.lightest, weights.heaviest) / weights.heaviest
         bits = _ENOUGH - np.log2(max(ratio, np.finfo(float).tiny))
-        return cls(np.clip(exponents, -1000, 1024), whole, int(np.clip(np.ceil(bits / _BITS), 2, _MOST_PARTS)))
+        return cls(np.clip(exponents, -1000, 1024), weights.whole, int(np.clip(np.ceil(bits / _BITS), 2, _MOST_PARTS)))
 
     @property
     def inverse(self) -> Array:
@@ -76,6 +96,13 @@ class ExactSums:
     def K(self) -> int:
         """Number of labels."""
         return self._limbs.shape[1]
+
+    @classmethod
+    def of_limbs(cls, grid: Grid, limbs: Array) -> "ExactSums":
+        """Sums that come from elsewhere."""
+        sums = cls(limbs.shape[1], grid)
+        sums._limbs = _carried(limbs)
+        return sums
 
     def empty(self) -> "ExactSums":
         """Sums of no rows, for as many labels."""
@@ -149,8 +176,8 @@ class Shares:
 class CostSum:
     """A weighted sum of costs, free of their order."""
 
-    def __init__(self, largest: float, weight: Array) -> None:
-        grid = Grid.of(np.array([largest]), weight) if np.isfinite(largest) else None
+    def __init__(self, largest: float, weights: WeightRange) -> None:
+        grid = Grid.of(np.array([largest]), weights) if np.isfinite(largest) else None
         self._grid, self._limbs, self._largest = grid, np.zeros(3, np.int64), largest
 
     def limbs(self, cost: Array, weight: Array) -> Array:
@@ -171,7 +198,7 @@ class CostSum:
 
 def sum_of(values: Array) -> float:
     """The sum of numbers >= 0, free of their order."""
-    total = CostSum(float(values.max(initial=0.0)), np.empty(0))
+    total = CostSum(float(values.max(initial=0.0)), WeightRange())
     total.add(total.limbs(values, np.empty(0)))
     return total.value
 
@@ -184,10 +211,10 @@ class ExactProducts:
 
     _SLICE, _ROWS = 20, 1024
 
-    def __init__(self, largest: Array, weight: Array) -> None:
-        """Entries of a column must not exceed ``largest`` (p,); ``weight`` are those of all rows."""
-        self._each = Grid.of(largest, np.empty(0)).exponent[:-1]
-        self._both = Grid.of(largest, weight)
+    def __init__(self, largest: Array, weights: WeightRange) -> None:
+        """Entries of a column must not exceed ``largest`` (p,)."""
+        self._each = Grid.of(largest, WeightRange()).exponent[:-1]
+        self._both = Grid.of(largest, weights)
         self._limbs = np.zeros((4, largest.size, largest.size), np.int64)  # of 20, 20 and 40 bits, and beyond
 
     def add(self, x: Array, w: Array) -> None:
@@ -218,6 +245,19 @@ class ExactProducts:
             over = self._limbs[place] >> bits
             self._limbs[place] -= over << bits
             self._limbs[place + 1] += over
+
+    @property
+    def limbs(self) -> Array:
+        """(4, p, p) int64: what may be added to that of other rows."""
+        return self._limbs
+
+    @classmethod
+    def of_limbs(cls, largest: Array, weights: WeightRange, limbs: Array) -> "ExactProducts":
+        """Sums that come from elsewhere."""
+        products = cls(largest, weights)
+        products._limbs = limbs
+        products._carry()
+        return products
 
     @property
     def value(self) -> Array:

@@ -102,7 +102,7 @@ def total_cost(table: Table, cost: Array, largest: float) -> float:
     weight = table.rows.weight
     if weight.size and largest == np.inf:  # a row without weight may cost any amount
         largest = float(cost.max(where=weight > 0, initial=0.0))
-    total = CostSum(largest, weight)
+    total = CostSum(largest, table.rows.weight_range)
     for part in table.rows.each(lambda span: total.limbs(cost[span], weight[span] if weight.size else weight)):
         total.add(part)
     return total.value

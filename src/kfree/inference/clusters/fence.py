@@ -1,5 +1,7 @@
 """How far from their centres rows hardly ever are."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from kfree.families import Array
@@ -18,15 +20,25 @@ def fence_of(cost: Array, weight: Array) -> float:
     if not root.size:
         return 0.0
     low, high = (_quantile(root, weight, share) for share in CLUSTERS.quartiles)
+    return fence_between(low, high, lambda: float(root.max()))
+
+
+def fence_between(low: float, high: float, largest: Callable[[], float]) -> float:
+    """The fence of roots with these quartiles; ``largest`` gives the largest of them."""
     fence = high + CLUSTERS.fence * (high - low)
-    return float(min(fence, 1e150) ** 2) if fence > 0 else float(root.max() ** 2)
+    return float(min(fence, 1e150) ** 2) if fence > 0 else largest() ** 2
+
+
+def least_weight(share: float, total: float, whole: bool) -> float:
+    """The weight that lies at or below a quantile, at least; ``whole`` where rows weigh 1."""
+    return max(1.0, float(np.ceil(share * total))) if whole else share * total * (1 - 1e-12)
 
 
 def _quantile(values: Array, weight: Array, share: float) -> float:
     """The least value at or below which a share of the weight lies."""
     if not weight.size:
-        place = max(0, int(np.ceil(share * values.size)) - 1)
+        place = int(least_weight(share, values.size, whole=True)) - 1
         return float(np.partition(values, place)[place])
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weight[order])
-    return float(values[order[np.searchsorted(below, share * below[-1] * (1 - 1e-12))]])
+    return float(values[order[np.searchsorted(below, least_weight(share, float(below[-1]), whole=False))]])

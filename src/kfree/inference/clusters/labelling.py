@@ -294,20 +294,27 @@ class LocalLabelling(Labelling):
 
     def far_rows(self, level: Level, chosen: Array, lam: float, most: int, share: float) -> Table | None:
         """Rows beyond lam and nearly so that are in no sample yet."""
-        table, memory = self.table, self.memory
-
-        def of_span(span: slice) -> Array:
-            near = np.flatnonzero(table.excess(memory.cost[span], lam, span) > -CLUSTERS.extremes_from * lam)
-            hashes = table.hashes[span][near]
-            return span.start + near[(hashes > level.limit) & ~np.isin(hashes, chosen)]
-
-        near = np.concatenate(list(table.rows.each(of_span)))
-        excess = table.excess(memory.cost[near], lam, near)
+        table = self.table
+        near, excess = self.nearly_beyond(level.limit, chosen, lam)
         if not (excess > 0).any():
             return None
         near = near[np.lexsort((table.hashes[near], -excess))]
         kept = near[np.isin(table.hashes[near], first_of_each(table.hashes[near], most))]
         return table.sample(kept, table.rows.weights(kept) * share)
+
+    def nearly_beyond(self, limit: Any, chosen: Array, lam: float) -> tuple[Array, Array]:
+        """Rows beyond lam and nearly so, and how far they are, that are in no sample: neither have their hashes come up
+        to a limit, nor were they ``chosen``."""
+        table, memory = self.table, self.memory
+
+        def of_span(span: slice) -> tuple[Array, Array]:
+            excess, hashes = table.excess(memory.cost[span], lam, span), table.hashes[span]
+            near = np.flatnonzero(excess > -CLUSTERS.extremes_from * lam)
+            near = near[(hashes[near] > limit) & ~np.isin(hashes[near], chosen)]
+            return span.start + near, excess[near]
+
+        rows, excess = zip(*table.rows.each(of_span))
+        return np.concatenate(rows), np.concatenate(excess)
 
     def pilot(self) -> Pilot:
         """The rows that the number of clusters is chosen on."""

@@ -84,14 +84,19 @@ def nearest_cost(table: Table, rows: Array, centres: Centres, threshold: Array |
 
 def copies_of(table: Table, rows: Array) -> list[Array]:
     """For each of some rows the indices of all rows with the same content."""
+    return copies_in(table, table.hashes[rows], table.rows.dense(rows))
+
+
+def copies_in(table: Table, hashes: Array, stats: Array) -> list[Array]:
+    """For each of some contents (hashes and what they are of) the indices of all rows that hold it."""
     hits = np.empty(table.n, np.intp)
-    hits = hits[: kernels().find_content(table.hashes, np.sort(table.hashes[rows]), hits)]
+    hits = hits[: kernels().find_content(table.hashes, np.sort(hashes), hits)]
     by_hash = hits[np.argsort(table.hashes[hits], kind="stable")]
-    starts, stops = (np.searchsorted(table.hashes[by_hash], table.hashes[rows], side) for side in ("left", "right"))
+    starts, stops = (np.searchsorted(table.hashes[by_hash], hashes, side) for side in ("left", "right"))
     out = []
-    for row, start, stop in zip(rows, starts, stops):
+    for content, start, stop in zip(stats, starts, stops):
         same = by_hash[start:stop]
-        if same.size > 1:  # equal hashes of unequal rows are next to impossible, but cheap to rule out
-            same = same[(table.rows.dense(same) == table.rows.dense(np.array([row]))).all(axis=1)]
+        if same.size:  # equal hashes of unequal rows are next to impossible, but cheap to rule out
+            same = same[(table.rows.dense(same) == content).all(axis=1)]
         out.append(same)
     return out

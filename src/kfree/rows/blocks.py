@@ -1,0 +1,101 @@
+"""Tables in blocks of rows that lie elsewhere: a question goes to every block, and answers are merged on the way back.
+
+Questions are pure: what is kept beside a block only saves work, and may be gone at any time.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
+
+from kfree.families import Array
+
+A = TypeVar("A")
+
+
+class Block(NamedTuple):
+    """Some rows of a table."""
+
+    X: Any  # array or CSR matrix (m, p)
+    weight: Array  # (m,), or (0,) for ones
+    number: int  # of the block among all
+
+
+class BlockError(ValueError):
+    """Rows of a block that cannot be fitted."""
+
+    def __init__(self, number: int, said: str) -> None:
+        super().__init__(number, said)
+        self.number, self.said = number, said
+
+
+#: What is kept beside a block.
+Beside = dict[str, Any]
+#: ``question(block, beside, *arguments)``.
+Question = Callable[..., Any]
+
+
+def answer(question: Question, block: Block, beside: Beside, arguments: Sequence[Any]) -> Any:
+    """What a block says to a question; errors of its rows name the block."""
+    with beside.setdefault("lock", Lock()):
+        try:
+            return question(block, beside, *arguments)
+        except BlockError:
+            raise
+        except (ValueError, TypeError) as error:
+            raise BlockError(block.number, str(error)) from error
+
+
+class Kept:
+    """One entry for each row, where the rows are: a part for each block."""
+
+    def __init__(self, parts: list[Any]) -> None:
+        self.parts = parts
+
+    def copy(self) -> "Kept":
+        """Nobody writes to it."""
+        return self
+
+
+class Blocks(ABC):
+    """All blocks of a table."""
+
+    count: int
+
+    @abstractmethod
+    def ask(self, question: Question, arguments: Sequence[Any], merge: Callable[[A, A], A]) -> A:
+        """The merged answers of all blocks. ``merge`` must not care which are merged first; empty blocks are asked."""
+
+    @abstractmethod
+    def keep(self, question: Question, arguments: Sequence[Any]) -> Kept:
+        """Answers with one entry (or row) for each row, which stay where the blocks are."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """What was kept beside the blocks may go."""
+
+
+class NearBlocks(Blocks):
+    """Blocks that this process works on, one after the other; ``fetch`` gives them, as often as is asked."""
+
+    def __init__(self, fetch: Callable[[int], Block], count: int) -> None:
+        self._fetch, self.count = fetch, count
+        self._beside: list[Beside] = [{} for _ in range(count)]
+
+    def ask(self, question: Question, arguments: Sequence[Any], merge: Callable[[A, A], A]) -> A:
+        """The merged answers of all blocks."""
+        merged: Any = None
+        for number in range(self.count):
+            said = answer(question, self._fetch(number), self._beside[number], arguments)
+            merged = said if number == 0 else merge(merged, said)
+        return merged
+
+    def keep(self, question: Question, arguments: Sequence[Any]) -> Kept:
+        """Answers in memory: they are as long as what is kept of each row anyway."""
+        return Kept(
+            [answer(question, self._fetch(number), self._beside[number], arguments) for number in range(self.count)]
+        )
+
+    def close(self) -> None:
+        """What was kept beside the blocks may go."""
+        self._beside = [{} for _ in range(self.count)]
