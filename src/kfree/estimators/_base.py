@@ -13,6 +13,7 @@ from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._profiled import Profiled
 from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table
+from kfree.estimators._spread import by_block
 from kfree.families import FAMILIES, Array, make_family
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget
@@ -52,6 +53,7 @@ class HardClusters(Profiled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     match_to: Any
     verbose: Any
 
+    @by_block(None, lambda self: self.n_clusters_)
     def transform(self, X):
         """Divergence of each row from each centre.
 

@@ -15,6 +15,7 @@ from kfree.families import Array
 from kfree.inference.loop import Info
 from kfree.models.checks import check_finite
 from kfree.models.table_reading import library_of
+from kfree.rows.dask import is_dask
 from kfree.rows.source import Source
 from kfree.rows.tree import Slices
 
@@ -71,11 +72,11 @@ def refuse_weights(X: Any, who: str) -> None:
 
 def refuse_dask(X: Any, name: str = "X") -> None:
     """A Dask collection would be pulled to this machine as a whole by whoever looks at its values."""
-    if any(kind.__module__.split(".")[0] in ("dask", "dask_expr") for kind in type(X).__mro__):
+    if is_dask(X):
         raise TypeError(
-            f"{name} is a Dask {type(X).__name__}, all of which would be pulled to this machine. If there is room, "
-            f"pass {name}.compute(). Else write it to files, and read these: {name}.to_parquet(folder) of a dataframe, "
-            "then kfree.read(folder)."
+            f"{name} is a Dask {type(X).__name__}, all of which would be pulled to this machine. kfree.read({name}) "
+            f"brings it into a file here, block by block; if there is room, pass {name}.compute(). DPMeans is fitted "
+            "where the rows are."
         )
 
 
@@ -85,9 +86,13 @@ def _mapped(estimator: Any, X: Source, reset: bool) -> Any:
         return validate_data(estimator, X.array, reset=reset, **_AS_IT_IS)
     import pyarrow as pa
 
-    header = pa.table({name: pa.array([], pa.float64()) for name in X.columns})
-    validate_data(estimator, header, reset=reset, skip_check_array=True)
+    check_header(estimator, pa.table({name: pa.array([], pa.float64()) for name in X.columns}), reset=reset)
     return check_array(X.array, input_name="X", estimator=estimator, **_AS_IT_IS)
+
+
+def check_header(estimator: Any, header: Any, *, reset: bool) -> None:
+    """Names and number of columns of rows that are not looked at here."""
+    validate_data(estimator, header, reset=reset, skip_check_array=True)
 
 
 def _refuse_anndata(X: Any) -> None:
@@ -141,6 +146,8 @@ def _check_frame_shape(X: Any) -> None:
 
 
 def _settle(X: Any) -> Any:
+    if not sp.issparse(X) and not X.flags.aligned:  # as buffers of files and networks may be
+        X = X.copy()
     if X.dtype.kind == "f" and X.dtype.itemsize not in (4, 8):
         X = X.astype("float64")
     check_finite(X)

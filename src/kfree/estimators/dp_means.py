@@ -1,5 +1,6 @@
 """DPMeans: clusters without K, for every Bregman divergence."""
 
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._base import HardClusters, finite_part
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._sklearn import check_table, check_weighted_table
+from kfree.estimators._spread import Rows, by_block, given_rows, labels_within
 from kfree.inference.clusters.fit import FREE_OF_ORDER
 from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.goal import Order, Search
@@ -243,13 +245,17 @@ class DPMeans(HardClusters):
         self
         """
         self._check_parameters()
-        with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=True)
-            problem = self._problem(X, sample_weight)
+        with (
+            self._running() as budget,
+            all_or_nothing(self),
+            set_span_threads(),
+            closing(given_rows(self, X, sample_weight)) as rows,
+        ):
+            problem = rows.problem(self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
             answer = find_clusters(problem, self._ask(problem), self._wish(problem), budget, self._seeds)
-            publish = partial(self._publish, problem, answer, X)
+            publish = partial(self._publish, problem, answer, rows)
             attempt(publish, publish, budget)  # what was found is not given up for an interrupt in between
-        self._warn(self._message(answer.choice, _number_of_rows(problem)), budget)
+        self._warn(self._message(answer.choice, problem.n_active), budget)
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -302,6 +308,7 @@ class DPMeans(HardClusters):
         self._warn(self._stream_message(self.n_clusters_ - before, X.shape[0]), budget)
         return self
 
+    @by_block(np.int32)
     def predict(self, X):
         """Nearest centre of each row; never opens a cluster.
 
@@ -319,6 +326,7 @@ class DPMeans(HardClusters):
         with set_span_threads():
             return self._labels(X)
 
+    @by_block(np.float64)
     def decision_function(self, X):
         """``radius_`` less the divergence from the nearest centre: negative for novel rows, which no cluster is near.
 
@@ -367,10 +375,7 @@ class DPMeans(HardClusters):
 
     def _labels(self, X: Any) -> Any:
         """Clusters of checked rows, -1 for outliers if they are wanted."""
-        labels, cost = self._model.nearest(X)
-        if self.outliers:
-            labels[cost > self.radius_] = -1
-        return labels
+        return labels_within(self._model, self.radius_ if self.outliers else np.inf, X)
 
     def _seen(self, X: Any, **asked: Any) -> Seen:
         return Seen(HardSight(self._model), self._labels(X), self.weighting)
@@ -413,15 +418,16 @@ class DPMeans(HardClusters):
             order = Order.CONTENT  # the row moves of a stronger search must not bring back the order of the rows
         return {**self._limits(), "algorithm": self.algorithm, "search": search, "order": order}
 
-    def _publish(self, problem: Problem, answer: Answer, X: Any) -> None:
+    def _publish(self, problem: Problem, answer: Answer, rows: Rows) -> None:
         """Write every fitted attribute, once."""
         fitted = answer.fitted
-        self._model, self.labels_ = Model.of(problem, fitted, fitted.fence), fitted.labels
+        self._model, self.labels_ = Model.of(problem, fitted, fitted.fence), rows.labels(fitted.labels)
         matched = self._match(self._model, float(fitted.inertia))
         self.matched_ = None if matched is None else matched.earlier
         if matched is not None:
             self._model = self._model.reordered(matched.order)
-            self.labels_ = self._model.nearest(X)[0]  # ties go to the lower number, which may be another one now
+            # ties go to the lower number, which may be another one now
+            self.labels_ = rows.ask(partial(labels_within, self._model, np.inf), np.int32)
         self.lam_, self.lam_window_ = answer.lam, answer.window
         self.radius_ = self._model.radius() if self.radius is None else float(self.radius)
         self.choice_ = answer.choice
@@ -432,7 +438,9 @@ class DPMeans(HardClusters):
         self.converged_ = fitted.converged
         self.family_ = problem.family
         self._publish_model()
-        self._publish_rows(problem.table, X)
+        self.probabilities_ = rows.strengths(problem, self._model, self.labels_, self.radius_)
+        if self.outliers:
+            self.labels_ = rows.ask(partial(labels_within, self._model, self.radius_), np.int32)
 
     def _publish_batch(self, learned: Learned, X: Any) -> None:
         """Write what one more batch has changed."""
@@ -491,9 +499,3 @@ class DPMeans(HardClusters):
         self.cluster_centers_ = self._model.centres
         self.cluster_weights_ = self._model.mass
         self.n_clusters_ = self.cluster_centers_.shape[0]
-
-
-def _number_of_rows(problem: Problem) -> int:
-    """Rows that have weight."""
-    weight = problem.table.rows.weight
-    return int(np.count_nonzero(weight)) if weight.size else problem.table.n

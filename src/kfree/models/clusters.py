@@ -54,6 +54,11 @@ class Problem(ABC):
     def check_reach(self, squares: str = "") -> None:
         """Whether divergences, or their squares, which what ``squares`` says needs, are in the range of floats."""
 
+    @property
+    @abstractmethod
+    def n_active(self) -> int:
+        """Number of rows that have weight."""
+
     @abstractmethod
     def count_different(self, enough: int) -> int:
         """How many different rows have weight; of more than enough it need not be known."""
@@ -149,6 +154,12 @@ class LocalProblem(Problem):
         """How many different rows have weight."""
         weight, hashes = self.table.rows.weight, self.table.hashes
         return count_distinct(hashes[weight > 0] if weight.size else hashes)
+
+    @property
+    def n_active(self) -> int:
+        """Number of rows that have weight."""
+        weight = self.table.rows.weight
+        return int(np.count_nonzero(weight)) if weight.size else self.table.n
 
     @property
     def geometry(self) -> Geometry:  # type: ignore[override]

@@ -321,6 +321,11 @@ class ShardedProblem(Problem):
         return self.facts.n if enough < 2 else _different(self.blocks, self.make, enough, self.facts.n)
 
     @property
+    def n_active(self) -> int:
+        """Number of rows; those without weight are few."""
+        return self.facts.n
+
+    @property
     def geometry(self) -> Geometry:  # type: ignore[override]
         """How far rows are from centres."""
         return self.facts.geometry
@@ -386,3 +391,12 @@ def _different(blocks: Blocks, make: MakeShard, enough: int, n: int) -> int:
         if found >= enough:
             break
     return found
+
+
+def first_look(blocks: Blocks, divergence: Any, weighting: str) -> Look:
+    """Check all rows for a divergence; blocks without any are not asked again."""
+    seen = blocks.ask(look, (make_family(divergence), weighting), _joined)
+    if not any(size for _, size in seen.sizes):
+        raise ValueError("X has no rows. Pass some.")
+    blocks.some(sorted(number for number, size in seen.sizes if size))
+    return seen

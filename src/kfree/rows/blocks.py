@@ -64,7 +64,11 @@ class Blocks(ABC):
 
     @abstractmethod
     def ask(self, question: Question, arguments: Sequence[Any], merge: Callable[[A, A], A]) -> A:
-        """The merged answers of all blocks. ``merge`` must not care which are merged first; empty blocks are asked."""
+        """The merged answers of all blocks. ``merge`` must not care which are merged first."""
+
+    @abstractmethod
+    def some(self, numbers: Sequence[int]) -> "Blocks":
+        """Only these blocks, from now on: empty ones need not be asked."""
 
     @abstractmethod
     def keep(self, question: Question, arguments: Sequence[Any]) -> Kept:
@@ -79,23 +83,28 @@ class NearBlocks(Blocks):
     """Blocks that this process works on, one after the other; ``fetch`` gives them, as often as is asked."""
 
     def __init__(self, fetch: Callable[[int], Block], count: int) -> None:
-        self._fetch, self.count = fetch, count
+        self._fetch, self._numbers, self.count = fetch, list(range(count)), count
         self._beside: list[Beside] = [{} for _ in range(count)]
+
+    def some(self, numbers: Sequence[int]) -> "NearBlocks":
+        """Only these blocks, from now on."""
+        self._numbers, self.count = list(numbers), len(numbers)
+        return self
 
     def ask(self, question: Question, arguments: Sequence[Any], merge: Callable[[A, A], A]) -> A:
         """The merged answers of all blocks."""
         merged: Any = None
-        for number in range(self.count):
+        for place, number in enumerate(self._numbers):
             said = answer(question, self._fetch(number), self._beside[number], arguments)
-            merged = said if number == 0 else merge(merged, said)
+            merged = said if place == 0 else merge(merged, said)
         return merged
 
     def keep(self, question: Question, arguments: Sequence[Any]) -> Kept:
         """Answers in memory: they are as long as what is kept of each row anyway."""
         return Kept(
-            [answer(question, self._fetch(number), self._beside[number], arguments) for number in range(self.count)]
+            [answer(question, self._fetch(number), self._beside[number], arguments) for number in self._numbers]
         )
 
     def close(self) -> None:
         """What was kept beside the blocks may go."""
-        self._beside = [{} for _ in range(self.count)]
+        self._beside = [{} for _ in self._beside]

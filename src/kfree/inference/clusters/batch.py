@@ -47,7 +47,7 @@ def fit_batch(labelling: Labelling, centres: Centres, goal: Goal, budget: Budget
 
     def descend() -> Outcome:
         if start.level is None and goal.samples and goal.search is Search.CLEAR:
-            return _grow_and_move(labelling, start.centres, goal, budget)
+            return _on_few_contents(labelling, start.centres, goal, budget)
         covering = start.centres
         if start.level is not None:
             covering = _extremes(labelling, start.level, start.centres, goal, budget)
@@ -147,9 +147,17 @@ def _fit_sample(sample: Table, centres: Centres, goal: Goal, budget: Budget, sta
     return found.centres, Settled(np.array([print in tried.whole for print in prints], bool), found.tidy, found.still)
 
 
-def _grow_and_move(labelling: Labelling, start: Centres, goal: Goal, budget: Budget) -> Outcome:
+def _on_few_contents(labelling: Labelling, start: Centres, goal: Goal, budget: Budget) -> Outcome:
+    """There is no sample, as so few rows differ: moves are made on all rows, or on one of each content of many."""
+    if isinstance(labelling, LocalLabelling) and labelling.n <= CLUSTERS.search_up_to:
+        return _grow_and_move(labelling, start, goal, budget)
+    contents = LocalLabelling(labelling.sample(labelling.everything()))
+    found = _grow_and_move(contents, start, goal, budget)
+    return grow(labelling, found.state.centres, goal, budget, Phase("all rows"))
+
+
+def _grow_and_move(labelling: LocalLabelling, start: Centres, goal: Goal, budget: Budget) -> Outcome:
     """The whole table is the sample: moves are part of the fit, and traced."""
-    assert isinstance(labelling, LocalLabelling)  # tables in parts are large
     table, memory, tried = labelling.table, labelling.memory, nothing_tried(labelling.n)
 
     def move(grown: Outcome) -> tuple[Outcome, bool]:

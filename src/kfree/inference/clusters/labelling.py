@@ -70,6 +70,10 @@ class Labelling(ABC):
         """Label every row by its nearest centre (ties: lowest index) and return the sums of the clusters; with ``lam``
         the costs near the opening threshold are exact as well."""
 
+    def everything(self) -> Level:
+        """All rows as a sample."""
+        return Level(_MOST, 0, 0, self.total_weight)
+
     def plain_passes(self, centres: Centres, lam: float, rule: tuple[int, int, float, bool], room: int) -> Plain | None:
         """Several assignments, centres moved between, in one call where there is one and passes are short. ``rule``
         holds plain passes made since the last opening and needed before the next, the share of the weight that may

@@ -1,0 +1,164 @@
+"""Dask collections as X: rows that stay where they are while clusters are fitted, and what models say of them."""
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kfree.estimators._sklearn import check_header, check_weighted_table
+from kfree.families import Array
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
+from kfree.models.clusters import LocalProblem, Model, Problem
+from kfree.models.sharded import ShardedProblem, first_look
+from kfree.rows.blocks import BlockError
+from kfree.rows.dask import DaskTable, is_dask, map_rows
+
+
+class RowsHere:
+    """Rows in memory, or in files that are mapped."""
+
+    def __init__(self, estimator: Any, X: Any, sample_weight: Any) -> None:
+        self.X, self._weight = check_weighted_table(estimator, X, sample_weight, reset=True)
+
+    def problem(self, *settings: Any) -> Problem:
+        """The rows bound to a divergence."""
+        return LocalProblem.of(self.X, self._weight, *settings)
+
+    def labels(self, labels: Any) -> Any:
+        """Labels as they are published."""
+        return labels
+
+    def ask(self, function: Callable[[Any], Array], dtype: Any) -> Any:
+        """What a function of rows says of all of them."""
+        return function(self.X)
+
+    def strengths(self, problem: Any, model: Model, labels: Any, radius: float) -> Any:
+        """How strongly rows belong to their clusters."""
+        return model.strengths(problem.table, labels, radius)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class RowsSpread:
+    """Rows of a Dask collection. Few of them are fitted in memory, as searches look at all rows of a short table."""
+
+    def __init__(self, estimator: Any, X: Any, sample_weight: Any) -> None:
+        self._table = DaskTable(X, sample_weight)
+        check_header(estimator, self._table.header, reset=True)
+        self._estimator, self._blocks = estimator, self._table.blocks()
+        self._sizes: list[int] = []
+        self._here: RowsHere | None = None
+
+    def problem(self, divergence: Any, weighting: str, *smoothing: Any) -> Problem:
+        """The rows bound to a divergence."""
+        try:
+            seen = first_look(self._blocks, divergence, weighting)
+            self._sizes = [size for _, size in sorted(seen.sizes) if size]
+            if sum(self._sizes) <= CLUSTERS.search_up_to:
+                self._here = RowsHere(self._estimator, *self._table.gathered())
+                return self._here.problem(divergence, weighting, *smoothing)
+            refuse_what_needs_all_rows(self._estimator)
+            return ShardedProblem.of(self._blocks, seen, divergence, weighting, *smoothing)
+        except BlockError as error:
+            raise ValueError(f"Block {error.number} of X (its rows are numbered from 0): {error.said}") from error
+
+    def labels(self, labels: Any) -> Any:
+        """Labels as a Dask array with blocks of known sizes."""
+        if self._here is not None:
+            return self._table.spread(labels)
+        return self._table.like(labels, self._sizes, np.int32)
+
+    def ask(self, function: Callable[[Any], Array], dtype: Any) -> Any:
+        """What a function of rows says of all of them, lazily."""
+        return map_rows(self._table.array, function, dtype)
+
+    def strengths(self, problem: Any, model: Model, labels: Any, radius: float) -> Any:
+        """How strongly rows belong to their clusters, lazily."""
+        return self.ask(partial(_strengths, model, radius), np.float64)
+
+    def close(self) -> None:
+        """What workers keep of the rows may go."""
+        self._blocks.close()
+
+
+Rows = RowsHere | RowsSpread
+
+
+def given_rows(estimator: Any, X: Any, sample_weight: Any) -> Rows:
+    """The rows of a fit, wherever they are."""
+    return (RowsSpread if is_dask(X) else RowsHere)(estimator, X, sample_weight)
+
+
+def refuse_what_needs_all_rows(estimator: Any) -> None:
+    """Parameters with which a fit would look at rows one by one."""
+    wish = {name: getattr(estimator, name) for name in ("algorithm", "order", "search", "init")}
+    way_out = "kfree.read(X) brings the rows to a file here, block by block, and takes every parameter."
+    if wish["algorithm"] not in ("batch", "delayed"):
+        raise ValueError(
+            f"algorithm={wish['algorithm']!r} visits rows one by one, which blocks of Dask do not allow. Use "
+            f'algorithm="batch"; {way_out}'
+        )
+    if not isinstance(wish["order"], str):
+        raise ValueError(f"order is a permutation of the rows, which blocks of Dask do not allow. Leave it; {way_out}")
+    if isinstance(wish["init"], str) and wish["init"] not in ("auto", "mean"):
+        raise ValueError(
+            f'init={wish["init"]!r} takes a pass over all rows for every centre. Use init="auto", or pass centres; '
+            f"{way_out}"
+        )
+    given = not isinstance(wish["init"], str) or (estimator.warm_start and hasattr(estimator, "_model"))
+    priced = estimator.radius is None and estimator.n_clusters is None
+    radius = estimator.radius is not None
+    if wish["search"] in ("polish", "full") if radius else given and priced and wish["search"] not in ("points",):
+        raise ValueError(f'search={wish["search"]!r} would move rows one by one here. Use search="points"; {way_out}')
+
+
+def by_block(dtype: Any, width: Callable[[Any], int] | None = None) -> Callable[[Any], Any]:
+    """A method that says something of each row: of a Dask collection lazily, a block at a time. ``width`` gives the
+    number of columns, if there are several."""
+
+    def decorate(method: Any) -> Any:
+        @wraps(method)
+        def asked(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+            if not is_dask(X):
+                return method(self, X, *args, **kwargs)
+            check_is_fitted(self)
+            table = DaskTable(X)
+            check_header(self, table.header, reset=False)
+            said = partial(_of_block, self, method.__name__, args, kwargs)
+            kind = np.dtype(dtype) if dtype is not None else _kind(table.array.dtype)
+            return map_rows(X, said, kind, None if width is None else width(self))
+
+        return asked
+
+    return decorate
+
+
+def _kind(dtype: Any) -> Any:
+    return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
+
+
+def _of_block(estimator: Any, method: str, args: Any, kwargs: Any, X: Any) -> Array:
+    """What an estimator says of a block, as plain numbers."""
+    if not X.shape[0]:
+        return np.empty((0,))
+    said = getattr(estimator, method)(X, *args, **kwargs)
+    return said if isinstance(said, np.ndarray) else np.asarray(said)
+
+
+def labels_within(model: Model, radius: float, X: Any) -> Array:
+    """Labels of rows, -1 for those farther than a radius from every centre."""
+    if not X.shape[0]:
+        return np.empty(0, np.int32)
+    labels, cost = model.nearest(X)
+    labels[cost > radius] = -1
+    return labels
+
+
+def _strengths(model: Model, radius: float, X: Any) -> Array:
+    if not X.shape[0]:
+        return np.empty(0)
+    table, labels = model.table(X, np.empty(0)), model.nearest(X)[0]
+    return model.strengths(table, labels, radius)

@@ -1,0 +1,419 @@
+"""Dask arrays and dataframes: blocks that lie on the workers of a cluster, or that the scheduler of Dask makes.
+
+Tasks are pure functions of a block and a question, so it does not matter which worker answers, how often, or whether it
+was killed meanwhile. What is kept beside a block is in the memory of whoever answered last, which is asked first.
+"""
+
+import contextlib
+import logging
+import pickle
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from kfree.families import Array
+from kfree.rows.blocks import A, Beside, Block, BlockError, Blocks, Kept, NearBlocks, Question, answer
+from kfree.rows.threads import set_span_threads
+
+_LOGGER = logging.getLogger("kfree")
+# Tasks for each thread of a worker, and answers that are merged by one task.
+_TASKS, _FAN_IN = 2, 16
+# Bytes of arguments from which they are sent once, not with every task.
+_LARGE = 100_000
+# Seconds between looks at tasks; without any progress after which they are asked again of whoever is there; and how
+# often.
+_LOOK, _PATIENCE, _ATTEMPTS = 2.0, 15.0, 3
+
+_NONE = np.empty(0)
+
+
+def is_dask(value: Any) -> bool:
+    """Whether something is a Dask collection, without importing Dask."""
+    return any(kind.__module__.split(".")[0] in ("dask", "dask_expr", "dask_array") for kind in type(value).__mro__)
+
+
+class DaskTable:
+    """Rows of a Dask collection with their weights, in blocks."""
+
+    def __init__(self, X: Any, weight: Any = None) -> None:
+        self.array = _as_array(X)
+        self._weight = None if weight is None else _as_weight(weight, self.array)
+        self._columns = X.columns if hasattr(X, "columns") else None
+
+    @property
+    def header(self) -> Any:
+        """A table without rows that has the columns."""
+        if self._columns is None:
+            return np.empty((0, int(self.array.shape[1])), self.array.dtype)
+        import pandas as pd
+
+        return pd.DataFrame(columns=self._columns, dtype=self.array.dtype)
+
+    def blocks(self) -> Blocks:
+        """The blocks, on the cluster that is this process's; without one they are made here, one after the other."""
+        rows = list(self.array.to_delayed().ravel())
+        weights = [None] * len(rows) if self._weight is None else list(self._weight.to_delayed().ravel())
+        client = _client()
+        if client is None:
+            import dask
+
+            def fetch(number: int) -> Block:
+                X, weight = dask.compute(rows[number], weights[number])
+                return _block(number, X, weight)
+
+            return NearBlocks(fetch, len(rows))
+        return WorkerBlocks(client, rows, weights)
+
+    def gathered(self) -> tuple[Any, Any]:
+        """All rows and weights, in this process."""
+        import dask
+
+        X, weight = dask.compute(self.array, self._weight)
+        return X, weight
+
+    def like(self, kept: Kept, sizes: Sequence[int], dtype: Any) -> Any:
+        """A Dask array with an entry for each row, in blocks of known sizes."""
+        import dask.array as da
+
+        parts = [
+            da.from_array(part, chunks=-1) if isinstance(part, np.ndarray) else da.from_delayed(part, (size,), dtype)
+            for part, size in zip(kept.parts, sizes)
+        ]
+        return da.concatenate(parts)
+
+    def spread(self, values: Array) -> Any:
+        """An array in memory as a Dask array with the blocks of the rows, where these are known."""
+        import dask.array as da
+
+        sizes = self.array.chunks[0]
+        known = not any(np.isnan(size) for size in sizes) and sum(sizes) == len(values)
+        return da.from_array(values, chunks=(sizes if known else -1, *(-1 for _ in values.shape[1:])))
+
+
+def map_rows(X: Any, function: Callable[[Any], Array], dtype: Any, width: int | None = None) -> Any:
+    """What a function of rows gives for each block: as long as the rows, lazily; of a dataframe a series (or frame)
+    with its index."""
+    if hasattr(X, "columns"):
+        import pandas as pd
+
+        if width is None:
+            return X.map_partitions(_series, function, meta=pd.Series([], dtype=dtype))
+        return X.map_partitions(_frame, function, meta=pd.DataFrame(np.empty((0, width), dtype)))
+    array = _as_array(X)
+    if width is None:
+        return array.map_blocks(function, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
+    chunks = (array.chunks[0], (width,))
+    return array.map_blocks(function, dtype=dtype, chunks=chunks, meta=np.empty((0, width), dtype))
+
+
+def _series(frame: Any, function: Callable[[Any], Array]) -> Any:
+    import pandas as pd
+
+    values = function(frame) if len(frame) else np.empty(0)
+    return pd.Series(values, index=frame.index)
+
+
+def _frame(frame: Any, function: Callable[[Any], Array]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(function(frame), index=frame.index)
+
+
+def parts_of(X: Any) -> Iterator[Any]:
+    """The blocks of a collection, one after the other, in this process."""
+    array = _as_array(X)
+    for part in array.to_delayed().ravel():
+        yield part.compute()
+
+
+def _as_array(X: Any) -> Any:
+    """A collection as an array whose blocks are whole rows."""
+    if hasattr(X, "columns"):
+        X = X.to_dask_array()
+    if not hasattr(X, "chunks"):
+        raise TypeError(f"X is a Dask {type(X).__name__}. Pass a Dask array or dataframe.")
+    if X.ndim != 2:
+        raise ValueError(f"X is a Dask array with {X.ndim} axes; rows and columns are needed.")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X holds values of type {X.dtype}. Select the columns that are numbers.")
+    return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
+
+
+def _as_weight(weight: Any, X: Any) -> Any:
+    """Weights in the blocks of the rows."""
+    import dask.array as da
+
+    known = not any(np.isnan(size) for size in X.chunks[0])
+    if not is_dask(weight):
+        weight = np.asarray(weight, dtype=np.float64)
+        if not known:
+            raise ValueError(
+                "sample_weight is in memory, and how many rows the blocks of X have is not known. Pass it as a column "
+                "of the same Dask dataframe, or call X.compute_chunk_sizes() before."
+            )
+        weight = da.from_array(weight, chunks=-1)
+    elif not hasattr(weight, "chunks"):
+        weight = weight.to_dask_array()
+    if weight.ndim != 1:
+        raise ValueError(f"sample_weight has {weight.ndim} axes. Pass one weight for each row.")
+    if known and weight.shape[0] == X.shape[0]:
+        return weight.rechunk((X.chunks[0],))
+    if not known and weight.numblocks[0] == X.numblocks[0]:
+        return weight  # lengths are compared when they are known
+    raise ValueError(
+        f"sample_weight has shape {weight.shape} in {weight.numblocks[0]} blocks, but X has shape {X.shape} in "
+        f"{X.numblocks[0]}. Pass one weight for each row, in the same blocks."
+    )
+
+
+def _client() -> Any:
+    """The client of this process; None without one."""
+    try:
+        from distributed import get_client
+    except ImportError:
+        return None
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def _block(number: int, X: Any, weight: Any) -> Block:
+    """Values as kernels take them."""
+    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    if X.dtype.kind == "f" and X.dtype.itemsize not in (4, 8):
+        X = X.astype(np.float64)
+    if hasattr(X, "has_canonical_format"):
+        X = X.astype(np.float64) if X.dtype.kind != "f" else X
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    elif not X.flags.aligned:  # as it came over the network
+        X = X.copy()
+    weight = _NONE if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    if weight.size and weight.size != X.shape[0]:
+        raise BlockError(number, f"sample_weight has {weight.size} entries where X has {X.shape[0]} rows.")
+    return Block(X, weight, number)
+
+
+# -- on the side of a worker -------------------------------------------------------------------------------------------
+
+#: What is kept beside blocks, by table and number.
+_BESIDE: dict[tuple[str, int], Beside] = {}
+_DOOR = threading.Lock()
+
+
+def _beside(table: str, number: int) -> Beside:
+    with _DOOR:
+        return _BESIDE.setdefault((table, number), {})
+
+
+def _bundle(
+    table: str, numbers: Sequence[int], rows: list[Any], weights: list[Any], question: Question, sent: Any, merge: Any
+) -> Any:
+    """The merged answers of some blocks that are here."""
+    merged, arguments = None, _unpacked(sent)
+    with set_span_threads(1):
+        for place, number in enumerate(numbers):
+            block = _block(number, rows[place], weights[place])
+            said = answer(question, block, _beside(table, number), arguments)
+            merged = said if place == 0 else merge(merged, said)
+    return merged
+
+
+def _one(table: str, number: int, rows: Any, weight: Any, question: Question, sent: Any) -> Any:
+    """The answer of one block."""
+    with set_span_threads(1):
+        return answer(question, _block(number, rows, weight), _beside(table, number), _unpacked(sent))
+
+
+def _merged(parts: list[Any], merge: Any) -> Any:
+    found = parts[0]
+    for part in parts[1:]:
+        found = merge(found, part)
+    return found
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _unpacked(sent: Any) -> Any:
+    return pickle.loads(sent) if isinstance(sent, bytes) else sent
+
+
+def _forget(table: str) -> None:
+    with _DOOR:
+        for key in [key for key in _BESIDE if key[0] == table]:
+            del _BESIDE[key]
+
+
+# -- on the side of whoever asks ---------------------------------------------------------------------------------------
+
+
+class WorkersLost(RuntimeError):
+    """Nobody answers."""
+
+
+class WorkerBlocks(Blocks):
+    """Blocks that lie on the workers of a cluster: they are made once, and again if the worker that has one is lost."""
+
+    def __init__(self, client: Any, rows: list[Any], weights: list[Any]) -> None:
+        self._client, self._table = client, uuid.uuid4().hex
+        self._rows = client.compute(rows)
+        self._weights = [None if weight is None else client.compute(weight) for weight in weights]
+        self._numbers = list(range(len(rows)))
+        self.count = len(rows)
+        self._await(self._rows)
+        self._homes = self._where()
+        self._forget = weakref.finalize(self, _forget_everywhere, client, self._table)
+
+    def some(self, numbers: Sequence[int]) -> "WorkerBlocks":
+        """Only these blocks, from now on."""
+        self._numbers, self.count = list(numbers), len(numbers)
+        return self
+
+    def ask(self, question: Question, arguments: Sequence[Any], merge: Callable[[A, A], A]) -> A:
+        """The merged answers of all blocks."""
+        sent = self._send(arguments)
+
+        def submit(numbers: list[int], home: str | None) -> Any:
+            rows, weights = [self._rows[i] for i in numbers], [self._weights[i] for i in numbers]
+            where = {} if home is None else {"workers": [home], "allow_other_workers": True}
+            return self._client.submit(
+                *(_bundle, self._table, numbers, rows, weights, question, sent, merge), pure=False, **where
+            )
+
+        parts = self._answers(submit)
+        while len(parts) > _FAN_IN:
+            groups = [parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN)]
+            parts = [self._client.submit(_merged, group, merge, pure=False) for group in groups]
+            self._await(parts)
+        return _merged(self._client.gather(parts), merge)
+
+    def keep(self, question: Question, arguments: Sequence[Any]) -> Kept:
+        """Answers that stay with the workers."""
+        sent = self._send(arguments)
+        homes = self._home_of()
+        parts = []
+        for i in self._numbers:
+            where = {"workers": [homes[i]], "allow_other_workers": True} if i in homes else {}
+            task = (_one, self._table, i, self._rows[i], self._weights[i], question, sent)
+            parts.append(self._client.submit(*task, pure=False, **where))
+        self._await(parts)
+        return Kept(parts)
+
+    def close(self) -> None:
+        """What was kept beside the blocks may go."""
+        self._forget()
+
+    def _send(self, arguments: Sequence[Any]) -> Any:
+        """Arguments for many tasks: large ones go once, as a task whose worker may be lost, unlike scattered data."""
+        packed = pickle.dumps(tuple(arguments), protocol=pickle.HIGHEST_PROTOCOL)
+        return self._client.submit(_itself, packed, pure=False) if len(packed) > _LARGE else packed
+
+    def _where(self) -> list[tuple[str | None, list[int]]]:
+        """Which blocks are asked together: those of one worker, in as many tasks as keep its threads busy."""
+        homes = self._home_of()
+        by_home: dict[str | None, list[int]] = {}
+        for i in self._numbers:
+            by_home.setdefault(homes.get(i), []).append(i)
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        bundles = []
+        for home, numbers in by_home.items():
+            tasks = _TASKS * (workers[home]["nthreads"] if home in workers else 1)
+            size = -(-len(numbers) // tasks)
+            bundles += [(home, numbers[start : start + size]) for start in range(0, len(numbers), size)]
+        return bundles
+
+    def _home_of(self) -> dict[int, str]:
+        """A worker that has a block, for each."""
+        held = self._client.who_has(self._rows)
+        alive = self._client.scheduler_info(n_workers=-1)["workers"]
+        places = {i: [w for w in held.get(self._rows[i].key, ()) if w in alive] for i in self._numbers}
+        return {i: workers[0] for i, workers in places.items() if workers}
+
+    def _answers(self, submit: Callable[[list[int], str | None], Any]) -> list[Any]:
+        """A finished task for every bundle."""
+        if any(home is None or home not in self._alive() for home, _ in self._homes):
+            self._homes = self._where()  # blocks of a worker that has left are made elsewhere
+        tasks = [submit(numbers, home) for home, numbers in self._homes]
+        again = [lambda numbers=numbers: submit(numbers, None) for _, numbers in self._homes]
+        return self._await(tasks, again)
+
+    def _alive(self) -> Any:
+        return self._client.scheduler_info(n_workers=-1)["workers"]
+
+    def _await(self, tasks: list[Any], again: Sequence[Callable[[], Any]] | None = None) -> list[Any]:
+        """Wait for tasks, as long as somebody works on them; those that nobody does are submitted again."""
+        from distributed import wait
+
+        attempts, last, since = 0, -1, time.monotonic()
+        tasks = list(tasks)
+        try:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    wait(tasks, timeout=_LOOK)
+                bad = [place for place, task in enumerate(tasks) if task.status in ("error", "cancelled", "lost")]
+                done = sum(task.status == "finished" for task in tasks)
+                if done == len(tasks):
+                    return tasks
+                stuck = time.monotonic() - since > _PATIENCE and not self._anybody_works(tasks)
+                if done > last:
+                    last, since = done, time.monotonic()
+                if bad:
+                    _raise_own(tasks[bad[0]])
+                if not bad and not stuck:
+                    continue
+                attempts += 1
+                if attempts > _ATTEMPTS or again is None:
+                    raise self._lost(tasks, bad)
+                _LOGGER.warning("%d of %d tasks are asked again: their workers are lost", len(tasks) - done, len(tasks))
+                for place, task in enumerate(tasks):
+                    if task.status != "finished":
+                        task.cancel(force=True) if task.status == "pending" else None
+                        tasks[place] = again[place]()
+                self._homes = self._where()
+                since = time.monotonic()
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._client.cancel([task for task in tasks if task.status == "pending"], force=True)
+            raise
+
+    def _anybody_works(self, tasks: list[Any]) -> bool:
+        """Whether a worker that is there has one of the tasks, or what it needs, in work."""
+        busy = self._client.processing()
+        return any(busy.get(worker) for worker in self._alive())
+
+    def _lost(self, tasks: list[Any], bad: list[int]) -> Exception:
+        workers = sorted(self._alive())
+        there = f"{len(workers)} workers are there: {', '.join(workers[:4])}" if workers else "no worker is there"
+        text = f"The cluster does not answer after {_ATTEMPTS} attempts; {there}."
+        if bad:
+            error = tasks[bad[0]].exception() if tasks[bad[0]].status == "error" else tasks[bad[0]].status
+            text += f" The last error: {error!r}."
+        return WorkersLost(f"{text} Look at the workers' logs and memory, start workers, and fit again.")
+
+
+def _raise_own(task: Any) -> None:
+    """Raise an error that is about the rows, and would come again."""
+    if task.status != "error":
+        return
+    error = task.exception()
+    if isinstance(error, BlockError) or type(error).__module__.split(".")[0] not in ("distributed", "asyncio"):
+        raise error
+
+
+def _forget_everywhere(client: Any, table: str) -> None:
+    """A task for every worker, which nobody waits for: one of them may never answer."""
+    with contextlib.suppress(Exception):
+        from distributed import fire_and_forget
+
+        if client.status == "running":
+            for worker in client.scheduler_info(n_workers=-1)["workers"]:
+                fire_and_forget(client.submit(_forget, table, workers=[worker], pure=False))
