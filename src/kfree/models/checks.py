@@ -12,7 +12,7 @@ from kfree.families import KL, LARGEST, MINUS_INF, Array, Family, Geometry, Sepa
 from kfree.families.base import FLOAT32, ROUNDING
 from kfree.models.ranges import LENGTHS, check_smoothing_range, check_spread, check_weight_range, label_of
 from kfree.rows import CsrRows, DenseRows, Rows
-from kfree.rows.exact_sums import ExactProducts, sum_of
+from kfree.rows.exact_sums import CostSum, ExactProducts, sum_of
 from kfree.rows.threads import cut
 
 WEIGHTINGS = ("none", "length", "relative")
@@ -319,7 +319,8 @@ def make_rows(
     short = _short_of_upper_end(X, family) if family.upper < np.inf else np.inf
     # products in single precision are twice as fast, and what they leave open is decided in double
     dtype = np.float32 if family.float32 and least >= FLOAT32[0] and largest <= FLOAT32[1] else np.float64
-    ratio = least / largest if 0 < least <= largest < np.inf else 1.0
+    # one value far away from the others must not take their digits
+    ratio = least / largest if 0 < least <= largest < np.inf else None if family.translates else 1.0
     if sp.issparse(X):
         rows: Rows = CsrRows(X, weight=weight, scale=scale, dtype=dtype, ratio=ratio)
         return Prepared(rows, family, np.zeros(X.shape[1]), unit, least, short, once)
@@ -329,7 +330,7 @@ def make_rows(
     else:
         rows = DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1]), dtype=dtype)
         shift = _near(mean_of(rows))
-        rows = rows.shifted(shift)
+        rows = rows.shifted(shift, ratio)
     return Prepared(rows, family, shift, unit, least, short, once)
 
 
@@ -370,14 +371,11 @@ def _in_reach(X: Any, scale: Array) -> tuple[Any, Array]:
 
 
 def _average(size: Array, weight: Array) -> float:
-    """Weighted mean, in units of the largest where sums overflow."""
-    with np.errstate(over="ignore"):
-        mean = float(np.average(size, weights=weight if weight.size else None))
-    if np.isfinite(mean):
-        return mean
-    return float(np.average(size / size.max(), weights=weight / weight.max() if weight.size else None)) * float(
-        size.max()
-    )
+    """Weighted mean, free of the order; in units of a power of two near the largest, so that no sum overflows."""
+    exponent = int(np.frexp(size.max())[1])
+    size, total = np.ldexp(size, -exponent), CostSum(1.0, weight)
+    total.add(total.limbs(size, weight))
+    return float(np.ldexp(total.value / (sum_of(weight) if weight.size else float(size.size)), exponent))
 
 
 def _near(mean: Array) -> Array:

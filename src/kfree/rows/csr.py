@@ -26,7 +26,7 @@ def cells_of(X: sp.csr_matrix) -> tuple[Array, Array, Array]:
 class CsrRows(Rows):
     """Rows of a CSR matrix with sorted indices and no duplicates."""
 
-    def __init__(self, X: sp.csr_matrix, *, weight: Array, scale: Array, dtype: Any = None, ratio: float = 1.0):
+    def __init__(self, X: sp.csr_matrix, *, weight: Array, scale: Array, dtype: Any = None, ratio: float | None = 1.0):
         self.X, self.cells = X, cells_of(X)
         self.n, self.p = X.shape
         self.weight, self.scale, self.ratio = weight, scale, ratio
@@ -133,11 +133,12 @@ class CsrRows(Rows):
         index = self._index(rows)
         kernels().move_csr(*self.cells, index, self.scale, self.weight, before, labels, sums.ledger)
 
-    def _largest(self) -> Array:
-        least, largest = np.zeros(self.p), np.zeros(self.p)
+    def _sizes(self) -> tuple[Array, Array]:
+        least, largest, finest = np.zeros(self.p), np.zeros(self.p), np.full(self.p, np.inf)
         for span in self.spans():
-            kernels().extent_csr(*self.cells, self._index(span), self.scale, least, largest)
-        return np.maximum(-least, largest)
+            index = self._index(span)[self._weighing(span)]
+            kernels().extent_csr(*self.cells, index, self.scale, least, largest, finest)
+        return np.maximum(-least, largest), finest
 
     def _scaled(self, rows: Any) -> sp.csr_matrix:
         """Some rows as they are measured, float64."""

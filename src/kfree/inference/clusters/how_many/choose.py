@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
+from kfree.inference.clusters.assign import total_cost
 from kfree.inference.clusters.how_many.clearness import Null, clearness, pooled, without_groups
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.how_many.modes import count_groups
@@ -219,6 +220,5 @@ def _price(table: Table, path: PricePath, choice: Choice) -> float:
     if lo > 0:
         return 2 * lo
     # too few rows for a second cluster: no cluster saves more than the whole inertia
-    weight = table.rows.weights(slice(0, table.n))
-    most = float((weight * np.where(weight > 0, table.base, 0.0)).sum())
+    most = total_cost(table, table.base, float(table.base.max()))
     return 2 * most if most > 0 else 1.0
