@@ -262,6 +262,9 @@ static std::tuple<i64, i64, i64> sum_costs(In weight, In cost, bool whole, doubl
 }
 
 double sum_of_costs(In weight, In cost, bool whole, double largest) {
+    if (weight.n) largest = 0.0;  // what a row without weight costs must change nothing
+    for (i64 i = 0; i < weight.n; ++i)
+        if (weight[i] > 0) largest = larger(largest, cost[i]);
     if (!(largest < INF)) return largest;
     int exponent = 0;
     std::frexp(largest, &exponent);

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from kfree import DPMeans, radius_for_k
@@ -73,6 +73,23 @@ def test_long_tables_with_samples_are_no_exception(name, ask):
     with threadpool_limits(1):
         assert_same(one, fitted(X, ask, name))
     assert_same(one, fitted(np.asfortranarray(X), ask, name))
+
+
+@pytest.mark.parametrize("ask", ["n_clusters", "radius", "auto"])
+@pytest.mark.parametrize("name", ["sqeuclidean", "mahalanobis"])
+@pytest.mark.parametrize("n", [40, 6000])
+def test_rows_without_weight_change_no_centre_however_far_they_are(n, name, ask):
+    rng = np.random.default_rng(n)
+    X = draw_rows(name, n, 3, seed=n) + 9 * rng.integers(3, size=(n, 1))
+    weight = rng.integers(0, 3, size=n)
+    X[weight == 0] *= 10.0 ** rng.integers(0, 12, size=(n, 1))[weight == 0]
+    held, kind = weight > 0, {"radius": 40.0} if ask == "radius" else {"n_clusters": 3} if ask == "n_clusters" else {}
+    models = [DPMeans(divergence=make(name, 3), **kind) for _ in range(2)]
+    one, other = models[0].fit(X, sample_weight=weight), models[1].fit(X[held], sample_weight=weight[held])
+    assert_array_equal(one.labels_[held], other.labels_)
+    assert_array_equal(one.cluster_centers_, other.cluster_centers_)
+    # whether costs are those of the centres before they were rounded to the users' units depends on bounds
+    assert_allclose(one.inertia_, other.inertia_, rtol=1e-13)
 
 
 @settings(max_examples=3)
