@@ -112,6 +112,15 @@ def test_a_broken_line_of_json_is_told(tmp_path):
     fails(ValueError, tmp_path / "y.jsonl", "one list of records")
 
 
+def test_a_stream_that_loses_a_column_is_told():
+    names = iter("aab")
+    source = kfree.read(lambda: pa.table({next(names): [1.0, 2.0]}))
+    assert source.shape == (2, 1)
+    source.close()
+    with pytest.raises(ValueError, match=r'the stream cannot be read as an Arrow stream: Field "a" does not exist'):
+        _ = source.array
+
+
 def test_a_torn_parquet_file_is_told(tmp_path):
     path = write_parquet(tmp_path, table(rows()))
     whole = path.read_bytes()

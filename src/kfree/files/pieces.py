@@ -55,11 +55,11 @@ def _told(label: str, format: str, where: Callable[[], str] = str) -> Iterator[N
 
     try:
         yield
-    except (pa.ArrowException, OSError, EOFError) as error:
+    except (pa.ArrowException, OSError, EOFError, KeyError) as error:  # the last: a column has gone since
         if isinstance(error, FileNotFoundError | PermissionError):
             raise
         place = where()
-        said = str(error).strip().rstrip(".")
+        said = str(error.args[0] if isinstance(error, KeyError) else error).strip().rstrip(".")
         raise ValueError(
             f"{label} cannot be read as {format}{place}: {said}. Is it whole, and is format= right?"
         ) from error
