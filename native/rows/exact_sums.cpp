@@ -167,7 +167,7 @@ template <bool TWO, class Find>
 [[gnu::noinline]] void move_rows(Rows rows, In scale, In weight, Labels before, Labels labels, Book book, Find find) {
     for (i64 t = 0; t < rows.n; ++t) {
         const i64 i = rows[t], from = before[t], to = labels[t];
-        if (from == to) continue;
+        if (from == to || (weight.n && !(weight[i] > 0))) continue;
         const Factors by(book, scale, weight, i);
         book.make_room(by.parts);
         const auto row = find(i);
@@ -262,6 +262,9 @@ static std::tuple<i64, i64, i64> sum_costs(In weight, In cost, bool whole, doubl
 }
 
 double sum_of_costs(In weight, In cost, bool whole, double largest) {
+    if (weight.n) largest = 0.0;  // what a row without weight costs must change nothing
+    for (i64 i = 0; i < weight.n; ++i)
+        if (weight[i] > 0) largest = larger(largest, cost[i]);
     if (!(largest < INF)) return largest;
     int exponent = 0;
     std::frexp(largest, &exponent);
@@ -275,32 +278,34 @@ double sum_of_costs(In weight, In cost, bool whole, double largest) {
     return std::ldexp((double(high) * 0x1p36 + double(middle)) * 0x1p-36 + double(low) * 0x1p-72, exponent);
 }
 
-// The least and the largest entry of each column, of rows times their scales.
-template <class T> static void extent_dense(Mat<const T> X, Rows rows, In scale, Out least, Out largest) {
+// The least and the largest entry of each column, of rows times their scales, and the smallest size above 0.
+template <class T> static void extent_dense(Mat<const T> X, Rows rows, In scale, Out least, Out largest, Out finest) {
     for (i64 t = 0; t < rows.n; ++t) {
         const i64 i = rows[t];
         const double factor = scale.n ? scale[i] : 1.0;
         const T* __restrict x = X[i];
-        double* __restrict lo = least.data, * __restrict hi = largest.data;
+        double* __restrict lo = least.data, * __restrict hi = largest.data, * __restrict fine = finest.data;
         for (i64 j = 0; j < X.p; ++j) {
-            const double value = x[j] * factor;
+            const double value = x[j] * factor, size = value == 0.0 ? INF : std::fabs(value);
             lo[j] = value < lo[j] ? value : lo[j];
             hi[j] = value > hi[j] ? value : hi[j];
+            fine[j] = size < fine[j] ? size : fine[j];
         }
     }
 }
 
 template <class T> static void extent_csr(Vec<const T> data, Vec<const i32> indices, Rows indptr, Rows rows, In scale,
-                                          Out least, Out largest) {
+                                          Out least, Out largest, Out finest) {
     for (i64 t = 0; t < rows.n; ++t) {
         const i64 i = rows[t];
         const double factor = scale.n ? scale[i] : 1.0;
         const Entries mine(indptr, indices, i, least.n);
         for (i64 q = mine.first; q < mine.last; ++q) {
-            const double value = data[q] * factor;
-            double &lo = least[indices[q]], &hi = largest[indices[q]];
+            const double value = data[q] * factor, size = value == 0.0 ? INF : std::fabs(value);
+            double &lo = least[indices[q]], &hi = largest[indices[q]], &fine = finest[indices[q]];
             lo = value < lo ? value : lo;
             hi = value > hi ? value : hi;
+            fine = size < fine ? size : fine;
         }
     }
 }
@@ -308,9 +313,9 @@ template <class T> static void extent_csr(Vec<const T> data, Vec<const i32> indi
 static const border::Kernel kernels[] = {
     border::kernel<carry_sums>("carry_sums(ledger(inverse[q], whole, parts[P,K,q], limbs[P+1,K,q], held[1]))"),
     border::kernel<extent_csr<double>, extent_csr<float>>(
-        "extent_csr(data[z], indices[z], indptr[N+1], rows[n]<N, scale[N]?, least[p], largest[p])"),
+        "extent_csr(data[z], indices[z], indptr[N+1], rows[n]<N, scale[N]?, least[p], largest[p], finest[p])"),
     border::kernel<extent_dense<double>, extent_dense<float>>(
-        "extent_dense(X[N,p], rows[n]<N, scale[N]?, least[p], largest[p])"),
+        "extent_dense(X[N,p], rows[n]<N, scale[N]?, least[p], largest[p], finest[p])"),
     border::kernel<move_csr<double>, move_csr<float>>(
         "move_csr(data[z], indices[z], indptr[N+1], rows[n]<N, scale[N]?, weight[N]?, before[n]<K|-1, labels[n]<K|-1, "
         "ledger(inverse[q], whole, parts[P,K,q], limbs[P+1,K,q], held[1]))"),

@@ -356,3 +356,18 @@ def test_rows_that_differ_in_length_alone_are_one_cluster(divergence):
             assert model.inertia_ == 0
     with pytest.raises(ValueError, match="only 1 different row"):
         DPMeans(n_clusters=2, divergence=divergence).fit(X)
+
+
+def test_a_value_far_away_takes_no_digits_from_the_others():
+    rng = np.random.default_rng(0)
+    groups = rng.normal(size=(400, 2)) + np.repeat([[0, 0], [30, 40]], 200, axis=0)
+    far = np.array([[-3.4e38, -3.4e38]])  # what programs write where nothing was measured
+    model = DPMeans(radius=60.0).fit(groups)
+    centres = model.cluster_centers_
+    for _ in range(3):
+        model.partial_fit(np.vstack([groups, far]))
+    assert_allclose(model.cluster_centers_, np.vstack([centres, far]), rtol=1e-12)
+    sparse = DPMeans(radius=60.0).fit(sp.csr_matrix(np.vstack([groups, far])))
+    assert_allclose(sparse.cluster_centers_, np.vstack([centres, far]), rtol=1e-12)
+    both = DPMeans(n_clusters=4).fit(np.vstack([groups, far, -far]))
+    assert_allclose(both.cluster_centers_[:2], centres, rtol=1e-12)

@@ -34,6 +34,7 @@ def test_a_missing_file_is_told_with_one_that_is_like_it(tmp_path):
     write_csv(tmp_path, table(rows(n=5)))
     fails(FileNotFoundError, tmp_path / "y.csv", "There is no file", "Did you mean", "x.csv")
     fails(FileNotFoundError, tmp_path / "*.parquet", "There is no file")
+    fails(ValueError, "s3://bucket/x.parquet", "is an address", "polars.scan_parquet")
 
 
 def test_unknown_formats_are_told(tmp_path):
@@ -94,11 +95,30 @@ def test_ragged_lines_and_other_letters_are_told(tmp_path):
     fails(ValueError, tmp_path / "y.csv", "not written in utf8", "encoding='latin1'")
 
 
+def test_texts_that_cannot_be_looked_at_are_named(tmp_path):
+    import gzip
+
+    packed = gzip.compress(b"a,b\n" + b"1,2\n" * 100_000)
+    (tmp_path / "x.csv.gz").write_bytes(packed[:-50])
+    fails(ValueError, tmp_path / "x.csv.gz", "x.csv.gz cannot be read as", "Is it whole")
+    (tmp_path / "y.csv").write_bytes(bytes(3))
+    fails(ValueError, tmp_path / "y.csv", "y.csv cannot be read as csv", "Is it whole")
+
+
 def test_a_broken_line_of_json_is_told(tmp_path):
     (tmp_path / "x.jsonl").write_text('{"a": 1}\n' * 50 + '{"a": \n')
     fails(ValueError, tmp_path / "x.jsonl", "cannot be read as json")
     (tmp_path / "y.jsonl").write_text('[{"a": 1}]')
     fails(ValueError, tmp_path / "y.jsonl", "one list of records")
+
+
+def test_a_stream_that_loses_a_column_is_told():
+    names = iter("aab")
+    source = kfree.read(lambda: pa.table({next(names): [1.0, 2.0]}))
+    assert source.shape == (2, 1)
+    source.close()
+    with pytest.raises(ValueError, match=r'the stream cannot be read as an Arrow stream: Field "a" does not exist'):
+        _ = source.array
 
 
 def test_a_torn_parquet_file_is_told(tmp_path):
@@ -171,6 +191,8 @@ def test_options_that_make_no_sense_are_told(tmp_path):
     path = write_parquet(tmp_path, table(rows(n=5)))
     fails(TypeError, path, "Pass ['a']", columns="a")
     fails(ValueError, path, "columns is empty", columns=[])
+    fails(ValueError, path, "has no column 0. There are 'id', 'a'", columns=[0])
+    fails(ValueError, path, "has no column 0. There are 'id', 'a'", id=0)
     fails(ValueError, path, "twice", columns=["a", "a"])
     fails(ValueError, path, "is in columns= and is weight", columns=["a"], weight="a")
     fails(ValueError, path, "dtype must be", dtype=np.int32)

@@ -193,6 +193,8 @@ def test_texts_are_read_however_they_are_written(tmp_path):
     assert kfree.read(tmp_path / "x.csv").array.tolist() == [[1.5, 2.0], [-3.25, 4.0]]
     (tmp_path / "y.csv").write_text("1.5,2\n-3.25,4\n")
     assert kfree.read(tmp_path / "y.csv").array.tolist() == [[1.5, 2.0], [-3.25, 4.0]]
+    (tmp_path / "x.tsv").write_text("a\tb\n1,5\t2\n-3,25\t4\n")
+    assert kfree.read(tmp_path / "x.tsv").array.tolist() == [[1.5, 2.0], [-3.25, 4.0]]
     (tmp_path / "z.csv").write_bytes("größe,b\n1,2\n".encode("latin1"))
     assert kfree.read(tmp_path / "z.csv", encoding="latin1").columns == ("größe", "b")
 
@@ -216,6 +218,13 @@ def test_types_of_numbers_are_all_read(tmp_path):
     assert kfree.read(tmp_path / "x.parquet", dtype=np.float32).array.dtype == np.float32
 
 
+def test_true_and_false_are_numbers_in_texts_too(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,true\n2.5,False\n")
+    (tmp_path / "x.jsonl").write_text('{"a": 1, "b": true}\n{"a": 2.5, "b": false}\n')
+    for name in ("x.csv", "x.jsonl"):
+        assert kfree.read(tmp_path / name).array.tolist() == [[1.0, 1.0], [2.5, 0.0]]
+
+
 def test_batches_of_a_file_can_be_learned_in_turn(tmp_path):
     X = rows()
     source = read_as("parquet", tmp_path, X)
@@ -227,6 +236,21 @@ def test_batches_of_a_file_can_be_learned_in_turn(tmp_path):
     same(found, expected)
     with pytest.raises(ValueError, match="rows must be an integer >= 1"):
         next(source.parts(0))
+
+
+def test_a_part_stays_a_part_when_it_is_copied_or_read_again(tmp_path):
+    X, weight = rows(), np.arange(600) + 1
+    source = read_as("parquet", tmp_path, X, weight="w", beside={"w": weight})
+    part = list(source.parts(250))[1]
+    again = pickle.loads(pickle.dumps(part))
+    assert "250 rows" in repr(again)
+    inner = list(again.parts(100))[2]
+    for one, span in ((part, slice(250, 500)), (again, slice(250, 500)), (inner, slice(450, 500))):
+        for _ in range(2):
+            np.testing.assert_array_equal(one.array, X[span])
+            np.testing.assert_array_equal(one.weight, weight[span])
+            one.close()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(inner)).array, X[450:500])
 
 
 def test_files_are_read_once(tmp_path, monkeypatch, caplog):

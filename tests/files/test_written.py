@@ -64,6 +64,36 @@ def test_ids_of_any_kind_stay_as_they_are_and_names_are_not_lost(tmp_path):
     np.testing.assert_array_equal(written["label_"], model.labels_)
 
 
+def test_ids_of_files_that_differ_in_width_are_joined(tmp_path):
+    X, paths = rows(), []
+    for i, kind in enumerate((pa.int64(), pa.int32(), pa.int64())):
+        (tmp_path / str(i)).mkdir()
+        part = table(X[200 * i : 200 * i + 200], number=pa.array(range(200 * i, 200 * i + 200), kind))
+        paths.append(write_parquet(tmp_path / str(i), part))
+    source = kfree.read(paths, id=["number", "id"])
+    model = kfree.DPMeans(n_clusters=3).fit(source)
+    written = parquet.read_table(kfree.write(model, source, tmp_path / "out.parquet"))
+    assert written["number"].to_pylist() == list(range(600))
+    write_parquet(tmp_path / "1", table(X[:9], number=[f"{i}" for i in range(9)]))
+    with pytest.raises(ValueError, match=r"Files differ: column 'number' of .*x.parquet holds string, .* int64"):
+        kfree.read(paths, id=["number", "id"])
+
+
+def test_ids_that_are_missing_at_first_are_names(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"id": null, "a": 1}\n' * 80_000 + '{"id": "x", "a": 9}\n')
+    source = kfree.read(tmp_path / "x.jsonl", id="id")
+    written = parquet.read_table(kfree.write(kfree.DPMeans(n_clusters=2).fit(source), source, tmp_path / "o.parquet"))
+    assert written["id"].to_pylist()[-2:] == [None, "x"]
+
+
+def test_a_part_of_a_table_is_not_written(tmp_path):
+    source = kfree.read(write_parquet(tmp_path, table(rows())), id="id")
+    model = kfree.DPMeans(n_clusters=3).fit(source)
+    for part in source.parts(300):
+        with pytest.raises(ValueError, match="write needs the whole table"):
+            kfree.write(model, part, tmp_path / "labels.csv")
+
+
 def test_numbers_with_zeros_in_front_stay_names(tmp_path):
     (tmp_path / "x.csv").write_text("id,a\n007,1\n08,2\nx,9\n")
     source = kfree.read(tmp_path / "x.csv", id="id")

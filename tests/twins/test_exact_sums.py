@@ -115,6 +115,33 @@ def test_sums_of_nothing_but_tiny_entries_keep_their_digits():
     np.testing.assert_allclose(total[:, 0], [1e5, 4e-40, 1e-200], rtol=1e-8)
 
 
+@pytest.mark.parametrize("make", [DenseRows, CsrRows])
+def test_digits_of_all_rows_are_kept_beside_one_that_is_far_away(make):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    X[0, :2], X[1, 2] = [3.4e38, -3.4e38], 0
+    kind = {"shift": np.array([0.0, 1e-3, 1.0])} if make is DenseRows else {}
+    labels = np.append(0, np.ones(49)).astype(np.int32)
+    rows = make(X if kind else sp.csr_matrix(X), weight=NONE, scale=NONE, ratio=None, **kind)
+    np.testing.assert_allclose(rows.sums(labels, 2)[0][1], rows.dense(slice(1, 50)).sum(axis=0), rtol=1e-13)
+    plain = make(X[1:] if kind else sp.csr_matrix(X[1:]), weight=NONE, scale=NONE, ratio=None, **kind)
+    assert plain.grid.parts == 2  # which are quick
+
+
+def test_rows_without_weight_change_no_sum():
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(50, 3)), np.append(np.zeros(5), np.ones(45))
+    X[:5] = [[1e300], [-1e300], [1e100], [1e-300], [7.0]]
+    labels = rng.integers(3, size=50).astype(np.int32)
+    for times in (1.0, 0.1):
+        kind = {"scale": NONE, "shift": np.full(3, 0.1), "ratio": None}
+        some, others = DenseRows(X[5:], weight=times * weight[5:], **kind), DenseRows(X, weight=times * weight, **kind)
+        assert_array_equal(others.exact_sums(labels, 3).limbs, some.exact_sums(labels[5:], 3).limbs)
+        sums, before = ExactSums(3, others.grid), np.full(50, -1, np.int32)
+        reference.move_dense(X, np.arange(50), others.shift, NONE, others.weight, before, labels, sums.ledger)
+        assert_array_equal(sums.limbs, some.exact_sums(labels[5:], 3).limbs)
+
+
 def test_sums_less_a_shift_are_those_of_shifted_rows():
     X = np.full((50, 2), 1e100) * [1.0, -0.3]
     rows = DenseRows(X, weight=NONE, scale=NONE, shift=np.zeros(2))
@@ -163,15 +190,18 @@ def test_a_cost_that_is_infinite_makes_the_sum_infinite():
 def test_extents_are_least_and_largest():
     rng = np.random.default_rng(0)
     X, scale = rng.normal(size=(40, 5)), rng.gamma(1.0, size=40)
+    X[3, :2] = 0
     dense = DenseRows(X, weight=NONE, scale=scale, shift=np.zeros(5))
     assert_array_equal(dense.extent[0], (X * scale[:, None]).min(axis=0))
     assert_array_equal(dense.extent[1], (X * scale[:, None]).max(axis=0))
+    assert_array_equal(dense.extent[2], np.abs(X * scale[:, None]).min(axis=0, where=X != 0, initial=np.inf))
     cells = CsrRows(sp.csr_matrix(X), weight=NONE, scale=scale).cells
     for module in (native, reference):
-        least, largest = np.zeros(5), np.zeros(5)
-        module.extent_csr(*cells, np.arange(40), scale, least, largest)
+        least, largest, finest = np.zeros(5), np.zeros(5), np.full(5, np.inf)
+        module.extent_csr(*cells, np.arange(40), scale, least, largest, finest)
         assert_array_equal([least, largest], [np.minimum(dense.extent[0], 0), np.maximum(dense.extent[1], 0)])
-        ends = np.full(5, np.inf), np.full(5, -np.inf)
+        assert_array_equal(finest, dense.extent[2])
+        ends = np.full(5, np.inf), np.full(5, -np.inf), np.full(5, np.inf)
         module.extent_dense(X, np.arange(40), scale, *ends)
         assert_array_equal(ends, dense.extent)
 

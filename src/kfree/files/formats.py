@@ -27,9 +27,9 @@ ENDINGS = {
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".br")
 #: Bytes of a text file that are looked at to see how it is written.
 HEAD = 65_536
-#: Decimals in a cell between semicolons, with a comma and with a point.
-_CELL_COMMA = re.compile(r'(?:^|;)"?-?\d+,\d+"?\s*(?:;|$)', re.MULTILINE)
-_CELL_POINT = re.compile(r'(?:^|;)"?-?\d+\.\d+"?\s*(?:;|$)', re.MULTILINE)
+#: Decimals in a cell between semicolons or tabs, with a comma and with a point.
+_CELL_COMMA = re.compile(r'(?:^|[;\t])"?-?\d+,\d+"?[ \r]*(?:[;\t]|$)', re.MULTILINE)
+_CELL_POINT = re.compile(r'(?:^|[;\t])"?-?\d+\.\d+"?[ \r]*(?:[;\t]|$)', re.MULTILINE)
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 _SHOWN = 5
 
@@ -48,7 +48,7 @@ class Dialect(NamedTuple):
         mark = "\t" if tabs else max((",", ";", "\t"), key=line.count)
         first = [cell.strip().strip('"') for cell in line.split(mark)]
         names = [str(j) for j in range(len(first))] if all(map(is_number, first)) else None
-        point = "," if mark == ";" and _CELL_COMMA.search(head) and not _CELL_POINT.search(head) else "."
+        point = "," if mark != "," and _CELL_COMMA.search(head) and not _CELL_POINT.search(head) else "."
         return cls(mark, names, point)
 
 

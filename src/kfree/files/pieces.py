@@ -36,6 +36,7 @@ class Piece(Protocol):
 
     label: str
     typed: bool  # whether types of columns are written in it
+    others_as_text: bool  # whether columns that are not read as numbers come as text, whatever they look like
 
     def schema(self) -> Any:
         """Names and types of the columns; those of a text as its first lines look."""
@@ -54,11 +55,11 @@ def _told(label: str, format: str, where: Callable[[], str] = str) -> Iterator[N
 
     try:
         yield
-    except (pa.ArrowException, OSError, EOFError) as error:
+    except (pa.ArrowException, OSError, EOFError, KeyError) as error:  # the last: a column has gone since
         if isinstance(error, FileNotFoundError | PermissionError):
             raise
         place = where()
-        said = str(error).strip().rstrip(".")
+        said = str(error.args[0] if isinstance(error, KeyError) else error).strip().rstrip(".")
         raise ValueError(
             f"{label} cannot be read as {format}{place}: {said}. Is it whole, and is format= right?"
         ) from error
@@ -82,7 +83,7 @@ class _Counted:
 class ParquetPiece:
     """A Parquet file."""
 
-    typed = True
+    typed, others_as_text = True, False
 
     def __init__(self, path: Path) -> None:
         self.label, self._path = str(path), path
@@ -111,7 +112,7 @@ class ParquetPiece:
 class ArrowPiece:
     """An Arrow IPC file, which is also what Feather is, or a stream of it."""
 
-    typed = True
+    typed, others_as_text = True, False
 
     def __init__(self, path: Path) -> None:
         self.label, self._path = str(path), path
@@ -157,7 +158,7 @@ class ArrowPiece:
 class _TextPiece:
     """A text with a row a line."""
 
-    typed = False
+    typed, others_as_text = False, False
 
     def __init__(self, path: Path, encoding: str) -> None:
         self.label, self._path, self._encoding = str(path), path, encoding
@@ -198,6 +199,8 @@ class _TextPiece:
 class CsvPiece(_TextPiece):
     """A CSV or TSV file; packed ones too."""
 
+    others_as_text = True
+
     def __init__(self, path: Path, encoding: str, tabs: bool) -> None:
         super().__init__(path, encoding)
         self._tabs, self._format = tabs, "tsv" if tabs else "csv"
@@ -209,7 +212,7 @@ class CsvPiece(_TextPiece):
             head = self._head()
             dialect = Dialect.of(head, self._tabs)
             self._block = _TEXT if "\n" in head or len(head) < HEAD // 2 else _LONG
-            with self._errors(), self._open(dialect, {}, None) as reader:
+            with _told(self.label, self._format), self._errors(), self._open(dialect, {}, None) as reader:
                 self._known = dialect, reader.schema
         return self._known
 
@@ -240,8 +243,8 @@ class CsvPiece(_TextPiece):
         """Numbers as float64 from the first row on: what looks whole may have decimals after a million rows."""
         import pyarrow as pa
 
-        dialect, _ = self._facts()
-        types = {**dict.fromkeys(wanted.numbers, pa.float64()), **dict.fromkeys(wanted.others, pa.string())}
+        dialect, first = self._facts()
+        types = {**_number_types(first, wanted.numbers), **dict.fromkeys(wanted.others, pa.string())}
 
         def each() -> Iterator[Any]:
             with self._errors(), self._open(dialect, types, wanted.names) as reader:
@@ -295,9 +298,9 @@ class JsonPiece(_TextPiece):
         import pyarrow as pa
 
         first = self.schema()
-        types = pa.schema(
-            [*((name, pa.float64()) for name in wanted.numbers), *(first.field(name) for name in wanted.others)]
-        )
+        others = {name: first.field(name).type for name in wanted.others}
+        others |= {name: pa.string() for name, type_ in others.items() if pa.types.is_null(type_)}  # names, most likely
+        types = pa.schema(_number_types(first, wanted.numbers) | others)
 
         def each() -> Iterator[Any]:
             for table in self._tables(types, _TEXT):
@@ -318,6 +321,13 @@ class JsonPiece(_TextPiece):
                     text = text.decode(self._encoding).encode()
                 reading = json.ReadOptions(use_threads=False, block_size=len(text) + 1)
                 yield json.read_json(pa.BufferReader(text), reading, parsing)
+
+
+def _number_types(first: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Types that the numbers of a text are read as: float64, unless they are written as true and false."""
+    import pyarrow as pa
+
+    return {name: pa.bool_() if pa.types.is_boolean(first.field(name).type) else pa.float64() for name in names}
 
 
 def _whole_lines(stream: Any, size: int) -> Iterator[bytes]:
@@ -347,7 +357,7 @@ def is_lazy(frame: Any) -> bool:
 class LazyPiece:
     """A LazyFrame of polars, which runs anew for each reading."""
 
-    typed = True
+    typed, others_as_text = True, False
     label = "the LazyFrame"
 
     def __init__(self, frame: Any, scratch: Any) -> None:
@@ -385,7 +395,7 @@ class LazyPiece:
 class StreamPiece:
     """What a function returns: anew for each reading, with an Arrow stream in it."""
 
-    typed = True
+    typed, others_as_text = True, False
     label = "the stream"
 
     def __init__(self, make: Callable[[], Any], scratch: Any) -> None:

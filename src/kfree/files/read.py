@@ -81,7 +81,7 @@ def read(
     array([0, 0, 1], dtype=int32)
     >>> folder.cleanup()
     """
-    ids = () if id is None else (id,) if isinstance(id, str) else tuple(id)
+    ids = () if id is None else (id,) if isinstance(id, str | int) else tuple(id)
     if isinstance(columns, str):
         raise TypeError(f"columns must be a list of names, got the text {columns!r}. Pass [{columns!r}].")
     chosen = Columns(None if columns is None else tuple(columns), weight, ids)
@@ -173,6 +173,11 @@ def _expanded(path: Path, format: str | None) -> list[tuple[Path, str]]:
         matched = [Path(one) for one in glob.glob(str(path), recursive=True)] if re.search(r"[*?\[]", str(path)) else []
         if matched:
             return [(one, kind) for some in sorted(matched, key=_natural) for one, kind in _expanded(some, format)]
+        if re.match(r"\w\w+:/", path.as_posix()):
+            raise ValueError(
+                f"{path.as_posix()} is an address, and files are read from disks. Pass polars.scan_parquet(...), which "
+                "reads addresses, or fetch the file first."
+            )
         near = neighbour(path)
         raise FileNotFoundError(f"There is no file {path}. " + (f"Did you mean {near}?" if near else "Check the name."))
     kind = format or format_of(path)

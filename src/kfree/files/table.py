@@ -38,6 +38,7 @@ class ArrowReader:
         schemas = [piece.schema() for piece in pieces]
         self._chosen = _choose(pieces, schemas, columns)
         _check_numbers(pieces, schemas, self._chosen, columns)
+        self._id_types = _id_types(pieces, schemas, columns.ids)
         counts = [piece.count() for piece in pieces]
         rows = None if any(n is None for n, _ in counts) else sum(n or 0 for n, _ in counts)
         self.facts = Facts(
@@ -83,22 +84,35 @@ class ArrowReader:
         waiting: list[Any] = []
         for piece in self._pieces:
             for batch in piece.batches(Wanted((), self.ids, rows)):
-                waiting.append(pa.Table.from_batches([batch.select(list(self.ids))]))
+                part = pa.Table.from_batches([batch.select(list(self.ids))])
+                waiting.append(part.cast(self._id_types) if self._id_types is not None else part)
                 if sum(table.num_rows for table in waiting) >= rows:
-                    joined = _joined(waiting)
+                    joined = pa.concat_tables(waiting)
                     yield joined.slice(0, rows)
                     waiting = [joined.slice(rows)]
         if waiting and sum(table.num_rows for table in waiting):
-            yield _joined(waiting)
+            yield pa.concat_tables(waiting)
 
 
-def _joined(tables: list[Any]) -> Any:
+def _id_types(pieces: Sequence[Piece], schemas: Sequence[Any], ids: Sequence[str]) -> Any:
+    """Names and types of the ids of several pieces, whose integers may differ in width, say; None of one piece."""
     import pyarrow as pa
 
-    try:
-        return pa.concat_tables(tables)
-    except pa.ArrowInvalid:  # files that differ in how wide their integers are, say
-        return pa.concat_tables(tables, promote_options="permissive")
+    if len(pieces) == 1 or not ids:
+        return None
+    fields = []
+    for name in ids:
+        kinds = [pa.string() if one.others_as_text else has.field(name).type for one, has in zip(pieces, schemas)]
+        try:
+            each = [pa.schema([(name, kind)]) for kind in kinds]
+            fields.append(pa.unify_schemas(each, promote_options="permissive").field(0))
+        except pa.ArrowTypeError:
+            other = next(i for i, kind in enumerate(kinds) if kind != kinds[0])
+            raise ValueError(
+                f"Files differ: column {name!r} of {pieces[other].label} holds {kinds[other]}, that of "
+                f"{pieces[0].label} {kinds[0]}. Make them alike, or name another column as id=."
+            ) from None
+    return pa.schema(fields)
 
 
 def label_of(labels: Sequence[str]) -> str:
@@ -119,7 +133,7 @@ def _choose(pieces: Sequence[Piece], schemas: Sequence[Any], columns: Columns) -
         raise ValueError(f"{pieces[0].label} has no columns. Pass files that have some.")
     for name in (*(columns.chosen or ()), *columns.apart):
         if name not in first:
-            raise ValueError(f"{pieces[0].label} has no column {name!r}. {near_name(name, first)}")
+            raise ValueError(f"{pieces[0].label} has no column {name!r}. {near_name(str(name), first)}")
     double = twice(columns.chosen or ())
     if double is not None:
         raise ValueError(f"columns= names {double!r} twice. Name each once.")

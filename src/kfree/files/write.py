@@ -70,6 +70,11 @@ def write(
     """
     if not isinstance(source, Source):
         raise TypeError(f"write needs what kfree.read returns, got {type(source).__name__}.")
+    if source._span is not None:
+        raise ValueError(
+            "write needs the whole table, and these are some rows of it, from parts(). Pass what they are parts of: "
+            "its rows are read some at a time anyway."
+        )
     path = Path(path)
     asked = _check_asked(model, what)
     _check_target(path, overwrite)

@@ -344,7 +344,7 @@ def make_rows(
     least, largest, _ = ends
     # products in single precision are twice as fast, and what they leave open is decided in double
     dtype = np.float32 if family.float32 and least >= FLOAT32[0] and largest <= FLOAT32[1] else np.float64
-    ratio = least / largest if 0 < least <= largest < np.inf else 1.0
+    ratio = ratio_of(ends, family)
     if sp.issparse(X):
         rows: Rows = CsrRows(X, weight=weight, scale=scale, dtype=dtype, ratio=ratio)
         return Prepared(rows, family, np.zeros(X.shape[1]), unit, ends, once)
@@ -354,8 +354,15 @@ def make_rows(
     else:
         rows = DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1]), dtype=dtype)
         shift = near(mean_of(rows))
-        rows = rows.shifted(shift)
+        rows = rows.shifted(shift, ratio)
     return Prepared(rows, family, shift, unit, ends, once)
+
+
+def ratio_of(ends: Ends, family: Family) -> float | None:
+    """What sums must know of small entries: see ``Rows.ratio``."""
+    if 0 < ends.least <= ends.largest < np.inf:
+        return ends.least / ends.largest
+    return None if family.translates else 1.0  # one value far away from the others must not take their digits
 
 
 def _extent(X: Any, scale: Array) -> tuple[float, float]:
@@ -395,10 +402,11 @@ def _in_reach(X: Any, scale: Array) -> tuple[Any, Array]:
 
 
 def _average(size: Array, weight: Array) -> float:
-    """Weighted mean, free of the order of the rows."""
-    total = CostSum(float(size.max()), WeightRange.of(weight))
+    """Weighted mean, free of the order; in units of a power of two near the largest, so that no sum overflows."""
+    exponent = int(np.frexp(size.max())[1])
+    size, total = np.ldexp(size, -exponent), CostSum(1.0, WeightRange.of(weight))
     total.add(total.limbs(size, weight))
-    return total.value / (sum_of(weight) if weight.size else size.size)
+    return float(np.ldexp(total.value / (sum_of(weight) if weight.size else float(size.size)), exponent))
 
 
 def near(mean: Array) -> Array:

@@ -21,6 +21,7 @@ from kfree.models.checks import (
     make_geometry,
     make_rows,
     near,
+    ratio_of,
     row_scale,
 )
 from kfree.models.clusters import Problem
@@ -34,9 +35,11 @@ from kfree.models.ranges import (
 )
 from kfree.rows import CsrRows, DenseRows
 from kfree.rows.blocks import Beside, Block, Blocks
+from kfree.rows.dense import sizes_of
 from kfree.rows.exact_sums import CostSum, ExactProducts, ExactSums, Grid, WeightRange
 
 _NONE = np.empty(0)
+_EXTREMES = np.minimum, np.maximum, np.minimum
 
 
 class Look(NamedTuple):
@@ -53,8 +56,7 @@ class Look(NamedTuple):
     long: float  # the largest size of a row
     ends: Ends
     most: float  # the largest entry of a row that has weight
-    lower: Array  # (p,) of rows times their scales
-    upper: Array
+    extent: tuple[Array, Array, Array]  # (p,) the least, largest and finest entries of rows times their scales
 
     def joined(self, other: "Look") -> "Look":
         """At these rows and others."""
@@ -73,8 +75,7 @@ class Look(NamedTuple):
             max(self.long, other.long),
             self.ends.joined(other.ends),
             max(self.most, other.most),
-            np.minimum(self.lower, other.lower),
-            np.maximum(self.upper, other.upper),
+            tuple(f(a, b) for f, a, b in zip(_EXTREMES, self.extent, other.extent)),  # type: ignore[arg-type]
         )
 
 
@@ -83,23 +84,9 @@ def look(block: Block, beside: Beside, family: Family, weighting: str) -> Look:
     X, n = block.X, block.X.shape[0]
     weight = block.weight
     if n == 0:
-        users = WeightRange(0.0, np.inf) if weight.size else WeightRange()
-        inf = np.full(X.shape[1], np.inf)
-        return Look(
-            ((block.number, 0),),
-            X.shape[1],
-            sp.issparse(X),
-            0,
-            False,
-            users,
-            users,
-            0.0,
-            0.0,
-            Ends(),
-            -np.inf,
-            inf,
-            -inf,
-        )
+        users, far = WeightRange(0.0, np.inf) if weight.size else WeightRange(), np.full(X.shape[1], np.inf)
+        about = ((block.number, 0),), X.shape[1], sp.issparse(X), 0, bool(weight.size)
+        return Look(*about, users, users, 0.0, 0.0, Ends(), -np.inf, (far, -far, far))
     check_finite(X)
     if weight.size and weight.any():
         check_weight(weight, n)
@@ -109,8 +96,7 @@ def look(block: Block, beside: Beside, family: Family, weighting: str) -> Look:
     own = weight
     if weighting != "none":
         own = size * weight if weight.size else size
-    rows = CsrRows(X, weight=_NONE, scale=scale) if sp.issparse(X) else _plain(X, scale)
-    lower, upper = rows.extent
+    rows = CsrRows(X, weight=own, scale=scale) if sp.issparse(X) else _plain(X, own, scale)
     active = X[weight > 0] if weight.size and (weight == 0).any() else X
     values = active.data if sp.issparse(active) else active
     return Look(
@@ -125,13 +111,12 @@ def look(block: Block, beside: Beside, family: Family, weighting: str) -> Look:
         float(size.max(initial=0.0)) if size.size else 0.0,
         Ends.of(X, scale, family),
         float(values.max()) if values.size else 0.0,
-        lower,
-        upper,
+        rows.extent,
     )
 
 
-def _plain(X: Array, scale: Array) -> DenseRows:
-    return DenseRows(X, weight=_NONE, scale=scale, shift=np.zeros(X.shape[1]))
+def _plain(X: Array, weight: Array, scale: Array) -> DenseRows:
+    return DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1]))
 
 
 def _range(weight: Array) -> WeightRange:
@@ -178,18 +163,18 @@ class Whole(NamedTuple):
 
 
 class Length(NamedTuple):
-    """Limbs of the sum of the sizes of rows, and of their weights."""
+    """Limbs of the sum of the sizes of rows, in units of a power of two, and of their weights."""
 
     family: Family
-    longest: float
+    exponent: int
     users: WeightRange
 
     def __call__(self, block: Block, beside: Beside) -> tuple[Array, Array]:
         """Of a block."""
-        size, weight = row_scale(block.X, self.family)[1], block.weight
-        sizes = CostSum(self.longest, self.users).limbs(size, weight)
+        size, weight = np.ldexp(row_scale(block.X, self.family)[1], -self.exponent), block.weight
         ones = weight if weight.size else np.ones(size.size)
-        return sizes, CostSum(self.users.heaviest, WeightRange()).limbs(ones, _NONE)
+        total = CostSum(self.users.heaviest, WeightRange())
+        return CostSum(1.0, self.users).limbs(size, weight), total.limbs(ones, _NONE)
 
 
 class Away(NamedTuple):
@@ -275,9 +260,10 @@ class ShardedProblem(Problem):
             raise ValueError("sample_weight is zero for every row: there is nothing to fit. Give some row a weight.")
         check_total(seen.total)
         ends, p = seen.ends, seen.p
-        ratio = ends.least / ends.largest if 0 < ends.least <= ends.largest < np.inf else 1.0
+        ratio = ratio_of(ends, family)
+        first = ratio if seen.sparse or not family.translates else 1.0
         make = MakeShard(
-            name + "-sums", family, weighting, unit, ends, seen.weights, _grid(seen, np.zeros(p), ratio), np.zeros(p)
+            name + "-sums", family, weighting, unit, ends, seen.weights, _grid(seen, np.zeros(p), first), np.zeros(p)
         )
         whole, total_weight = _whole(blocks, make, seen)
         (total, mass), shift = whole.values(), np.zeros(p)
@@ -336,12 +322,9 @@ class ShardedProblem(Problem):
         return self.facts.n
 
 
-def _grid(seen: Look, shift: Array, ratio: float) -> Grid:
-    """What sums are measured in, as for the same rows in memory."""
-    lower, upper = (
-        (np.minimum(seen.lower, 0.0), np.maximum(seen.upper, 0.0)) if seen.sparse else (seen.lower, seen.upper)
-    )
-    return Grid.of(np.maximum(np.abs(lower - shift), np.abs(upper - shift)), seen.weights, ratio)
+def _grid(seen: Look, shift: Array, ratio: float | None) -> Grid:
+    """What sums are measured in, as for the same rows in memory; rows that have scales are not shifted."""
+    return Grid.of_sizes(*sizes_of(seen.extent, shift, 0.0), seen.weights, ratio)
 
 
 def _whole(blocks: Blocks, make: MakeShard, seen: Look) -> tuple[ExactSums, float]:
@@ -355,11 +338,12 @@ def _whole(blocks: Blocks, make: MakeShard, seen: Look) -> tuple[ExactSums, floa
 
 def _mean_size(blocks: Blocks, seen: Look, family: Family) -> float:
     """The weighted mean of the sizes of rows."""
-    size, weight = blocks.ask(ask_block, (Length(family, seen.long, seen.users),), _added)
-    sizes, total = CostSum(seen.long, seen.users), CostSum(seen.users.heaviest, WeightRange())
+    exponent = int(np.frexp(seen.long)[1])
+    size, weight = blocks.ask(ask_block, (Length(family, exponent, seen.users),), _added)
+    sizes, total = CostSum(1.0, seen.users), CostSum(seen.users.heaviest, WeightRange())
     sizes.add(size)
     total.add(weight)
-    return sizes.value / total.value
+    return float(np.ldexp(sizes.value / total.value, exponent))
 
 
 def _summary(blocks: Blocks, seen: Look, family: Family, weighting: str) -> Summary:

@@ -70,7 +70,8 @@ class Rows(ABC):
     scale: Array  # (n,), or (0,) for ones
     shift: Array  # (p,) what is subtracted from the users' rows
     dtype: np.dtype[Any]  # of the first look at the products: float32 or float64
-    ratio: float = 1.0  # of the smallest entry whose size matters, however small, to the largest
+    #: Of the smallest entry whose size matters, however small, to the largest; None: in each column all may matter.
+    ratio: float | None = 1.0
 
     def spans(self) -> list[slice]:
         """The spans the rows are read in."""
@@ -165,18 +166,22 @@ class Rows(ABC):
         return kernels().tally(weight, labels, cost, before, reach)[0]
 
     @abstractmethod
-    def _largest(self) -> Array:
-        """(p,) at least as large as any entry of a column."""
+    def _sizes(self) -> tuple[Array, Array]:
+        """(p,) At least as large as any entry of a column, and about as small as the smallest ones."""
 
     @cached_property
     def grid(self) -> Grid:
         """What sums are measured in."""
-        return Grid.of(self._largest(), self.weight_range, self.ratio)
+        return Grid.of_sizes(*self._sizes(), self.weight_range, self.ratio)
 
     @cached_property
     def weight_range(self) -> WeightRange:
         """What sums must know of the weights; of the whole table, where these rows are a part of it."""
         return WeightRange.of(self.weight)
+
+    def _weighing(self, span: slice) -> Any:
+        """Which rows of a span have weight: what others hold must change nothing."""
+        return self.weight[span] > 0 if self.weight.size else slice(None)
 
     def measure(
         self,

@@ -27,7 +27,7 @@ def cells_of(X: sp.csr_matrix) -> tuple[Array, Array, Array]:
 class CsrRows(Rows):
     """Rows of a CSR matrix with sorted indices and no duplicates."""
 
-    def __init__(self, X: sp.csr_matrix, *, weight: Array, scale: Array, dtype: Any = None, ratio: float = 1.0):
+    def __init__(self, X: sp.csr_matrix, *, weight: Array, scale: Array, dtype: Any = None, ratio: float | None = 1.0):
         self.bind(X)
         self.n, self.p = X.shape
         self.weight, self.scale, self.ratio = weight, scale, ratio
@@ -148,16 +148,18 @@ class CsrRows(Rows):
         kernels().move_csr(*self.cells, index, self.scale, self.weight, before, labels, sums.ledger)
 
     @cached_property
-    def extent(self) -> tuple[Array, Array]:
-        """(p,) The least and the largest entries of rows times their scales, 0 among them."""
-        least, largest = np.zeros(self.p), np.zeros(self.p)
+    def extent(self) -> tuple[Array, Array, Array]:
+        """(p,) The least and the largest entries of rows times their scales, 0 among them, and the smallest that are
+        not 0; infinite where there are none."""
+        least, largest, finest = np.zeros(self.p), np.zeros(self.p), np.full(self.p, np.inf)
         for span in self.spans():
-            kernels().extent_csr(*self.cells, self._index(span), self.scale, least, largest)
-        return least, largest
+            index = self._index(span)[self._weighing(span)]
+            kernels().extent_csr(*self.cells, index, self.scale, least, largest, finest)
+        return least, largest, finest
 
-    def _largest(self) -> Array:
-        least, largest = self.extent
-        return np.maximum(-least, largest)
+    def _sizes(self) -> tuple[Array, Array]:
+        least, largest, finest = self.extent
+        return np.maximum(-least, largest), finest
 
     def _scaled(self, rows: Any) -> sp.csr_matrix:
         """Some rows as they are measured, float64."""

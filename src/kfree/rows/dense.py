@@ -13,13 +13,35 @@ from kfree.rows.exact_sums import ExactSums
 # Entries up to which a table in another order or type is converted once, not span by span in every pass.
 _SMALL = 4_000_000
 _DOUBLE = np.dtype(np.float64)
+# Of the entries of a grid 30 bits are kept at least, so of these the 53 that float64 has.
+_LAST_DIGITS = 2.0**-23
+
+
+def sizes_of(extent: tuple[Array, Array, Array], shift: Array, scale: float) -> tuple[Array, Array]:
+    """Largest and finest entries of columns that are shifted; ``scale`` is the largest of the rows, 0 for none."""
+    least, largest, finest = extent
+    size = np.abs(shift)
+    # entries that are near what is subtracted leave as little as its digits tell
+    finest = np.where(finest > 2 * size, finest, size * _LAST_DIGITS)
+    if not scale:
+        return np.maximum(np.abs(least - shift), np.abs(largest - shift)), finest
+    return np.maximum(np.abs(least), np.abs(largest)) + size * scale, finest
 
 
 class DenseRows(Rows):
     """Rows of a dense array; float64 and float32 in C order are read in place, others are converted: once if small,
     else span by span."""
 
-    def __init__(self, X: Array, *, weight: Array, scale: Array, shift: Array, dtype: Any = None, ratio: float = 1.0):
+    def __init__(
+        self,
+        X: Array,
+        *,
+        weight: Array,
+        scale: Array,
+        shift: Array,
+        dtype: Any = None,
+        ratio: float | None = 1.0,
+    ):
         self.bind(X)
         self.n, self.p = X.shape
         self.weight, self.scale, self.shift, self.ratio = weight, scale, shift, ratio
@@ -37,9 +59,9 @@ class DenseRows(Rows):
         """Hold no values until rows are bound again."""
         self.X, self._view = np.empty((0, self.p), self.X.dtype), None  # a slice would hold them all
 
-    def shifted(self, shift: Array) -> "DenseRows":
+    def shifted(self, shift: Array, ratio: float | None = 1.0) -> "DenseRows":
         """The same rows less something else; what is known of their extent stays known."""
-        other = DenseRows(self.X, weight=self.weight, scale=self.scale, shift=shift, dtype=self.dtype, ratio=self.ratio)
+        other = DenseRows(self.X, weight=self.weight, scale=self.scale, shift=shift, dtype=self.dtype, ratio=ratio)
         other.extent = self.extent
         if not self.scale.size and not self.shift.any():  # their sum need not be formed again
             other.whole = self.exact_whole.less(shift), self.whole[1]
@@ -133,26 +155,25 @@ class DenseRows(Rows):
         kernels().move_dense(X, index, self.shift, scale, weight, before, labels, sums.ledger)
 
     @cached_property
-    def extent(self) -> tuple[Array, Array]:
-        """(p,) The least and the largest entries of rows times their scales, before they are shifted."""
+    def extent(self) -> tuple[Array, Array, Array]:
+        """(p,) The least and the largest entries of rows times their scales, before they are shifted, and the smallest
+        that are not 0; infinite where there are none."""
 
-        def of_span(span: slice) -> tuple[Array, Array]:
+        def of_span(span: slice) -> tuple[Array, Array, Array]:
             X, index, scale = self._window(span)
-            ends = np.full(self.p, np.inf), np.full(self.p, -np.inf)
-            kernels().extent_dense(X, index, scale, *ends)
+            ends = np.full(self.p, np.inf), np.full(self.p, -np.inf), np.full(self.p, np.inf)
+            kernels().extent_dense(X, index[self._weighing(span)], scale, *ends)
             return ends
 
-        least, largest = np.full(self.p, np.inf), np.full(self.p, -np.inf)
-        for lo, hi in self.each(of_span):
+        least, largest, finest = np.full(self.p, np.inf), np.full(self.p, -np.inf), np.full(self.p, np.inf)
+        for lo, hi, small in self.each(of_span):
             np.minimum(least, lo, out=least)
             np.maximum(largest, hi, out=largest)
-        return least, largest
+            np.minimum(finest, small, out=finest)
+        return least, largest, finest
 
-    def _largest(self) -> Array:
-        least, largest = self.extent
-        if not self.scale.size:
-            return np.maximum(np.abs(least - self.shift), np.abs(largest - self.shift))
-        return np.maximum(np.abs(least), np.abs(largest)) + np.abs(self.shift) * self.scale.max()
+    def _sizes(self) -> tuple[Array, Array]:
+        return sizes_of(self.extent, self.shift, float(self.scale.max(initial=0.0)))
 
     def measure(self, span: slice, labels: Array, mean: Array, factor: float, *decisions: Any) -> tuple[int, int]:
         """The same as for any rows, in one call."""

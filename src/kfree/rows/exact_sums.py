@@ -65,6 +65,14 @@ class Grid(NamedTuple):
         bits = _ENOUGH - np.log2(max(ratio, np.finfo(float).tiny))
         return cls(np.clip(exponents, -1000, 1024), weights.whole, int(np.clip(np.ceil(bits / _BITS), 2, _MOST_PARTS)))
 
+    @classmethod
+    def of_sizes(cls, largest: Array, finest: Array, weights: WeightRange, ratio: float | None) -> "Grid":
+        """The same, where it is the smallest entries of each column that count if ``ratio`` is None."""
+        if ratio is None:
+            uneven = finest < largest
+            ratio = float((finest[uneven] / largest[uneven]).min(initial=1.0))
+        return cls.of(largest, weights, ratio)
+
     @property
     def inverse(self) -> Array:
         """(p + 1,) what makes entries smaller than 1."""

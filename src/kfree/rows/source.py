@@ -78,8 +78,9 @@ class Source:
         Rows and columns.
     """
 
-    def __init__(self, reader: Reader, scratch: Any = None) -> None:
+    def __init__(self, reader: Reader, scratch: Any = None, span: slice | None = None) -> None:
         self._reader, self._scratch = reader, scratch
+        self._span = span  # which rows of the table these are; None for all
         self._lock = threading.RLock()
         self._rows: _Kept | None = None
 
@@ -129,9 +130,9 @@ class Source:
         kept = self._read()
         for start in range(0, len(kept.values), int(rows)):
             span = slice(start, start + int(rows))
-            part = Source(self._reader)
-            weight = None if kept.weight is None else kept.weight[span]
-            part._rows = _Kept(kept.values[span], weight, None)
+            first = start if self._span is None else self._span.start + start
+            part = Source(self._reader, self._scratch, slice(first, first + len(kept.values[span])))
+            part._rows = kept.cut(span)
             yield part
 
     def close(self) -> None:
@@ -148,22 +149,27 @@ class Source:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_reader": self._reader, "_scratch": self._scratch}  # another process reads for itself
+        # another process reads for itself
+        return {"_reader": self._reader, "_scratch": self._scratch, "_span": self._span}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_reader"], state["_scratch"])  # type: ignore[misc]
+        self.__init__(state["_reader"], state["_scratch"], state["_span"])  # type: ignore[misc]
 
     def __repr__(self) -> str:
         facts = self._reader.facts
-        n = facts.rows if self._rows is None else len(self._rows.values)
-        about = "" if facts.exact or self._rows is not None else "about "
-        rows = "unknown number of" if n is None else f"{about}{n}"
+        n, known = facts.rows, facts.exact
+        if self._span is not None:
+            n, known = self._span.stop - self._span.start, True
+        elif self._rows is not None:
+            n, known = len(self._rows.values), True
+        rows = "unknown number of" if n is None else f"{'' if known else 'about '}{n}"
         return f"Source({facts.label}: {rows} rows, {facts.width} columns, {np.dtype(facts.dtype)})"
 
     def _read(self) -> "_Kept":
         with self._lock:  # two threads that fit one table wait for one survey
             if self._rows is None:
-                self._rows = _survey(self._reader, self._scratch)
+                whole = _survey(self._reader, self._scratch)
+                self._rows = whole if self._span is None else whole.cut(self._span)
             return self._rows
 
 
@@ -171,6 +177,10 @@ class _Kept(NamedTuple):
     values: Array
     weight: Array | None
     file: Any  # the scratch file, or None if there is none
+
+    def cut(self, span: slice) -> "_Kept":
+        """Some of the rows; the file stays with whoever has all."""
+        return _Kept(self.values[span], None if self.weight is None else self.weight[span], None)
 
 
 def _survey(reader: Reader, folder: Any) -> _Kept:

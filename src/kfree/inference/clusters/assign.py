@@ -100,7 +100,7 @@ def sums_by_label(table: Table, memory: Memory) -> ExactSums | None:
 def total_cost(table: Table, cost: Array, largest: float) -> float:
     """The weighted sum of costs, none of which exceeds ``largest``."""
     weight = table.rows.weight
-    if weight.size and largest == np.inf:  # a row without weight may cost any amount
+    if weight.size:  # a row without weight may cost any amount
         largest = float(cost.max(where=weight > 0, initial=0.0))
     total = CostSum(largest, table.rows.weight_range)
     for part in table.rows.each(lambda span: total.limbs(cost[span], weight[span] if weight.size else weight)):

@@ -92,6 +92,7 @@ def _one_by_one(state: Clustering, goal: Goal, budget: Budget, rng: np.random.Ge
     table, memory = state.labelling.table, state.labelling.memory
     weight = table.rows.weights(slice(0, table.n))
     active = np.flatnonzero(weight > 0)
+    active = active[np.lexsort((weight[active], table.hashes[active]))]  # copies are added up in the same order always
     _, first, which = np.unique(table.hashes[active], return_index=True, return_inverse=True)
     if first.size == table.n:
         return _rows_one_by_one(state, goal, budget, rng)

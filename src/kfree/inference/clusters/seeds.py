@@ -24,18 +24,19 @@ class _Cover:
         self.table = table
         self.means = [global_centre(table)]
         self.cost = np.full(table.n, np.inf)
-        self.within_reach = 0  # largest number of rows at a finite divergence from an opened centre
+        self.apart = True  # every centre that was opened excludes all rows but copies of the one it was opened by
         self._see(self.means[0])
 
-    def _see(self, mean: Array) -> int:
-        centres = Centres(self.table.geometry, mean)
+    def _see(self, mean: Array) -> Array:
+        centres, cost = Centres(self.table.geometry, mean), np.empty(self.table.n)
 
-        def of_span(span: slice) -> int:
-            cost = own_cost(self.table, span, centres, np.zeros(span.stop - span.start, np.int32))
-            np.minimum(self.cost[span], cost, out=self.cost[span])
-            return int(np.isfinite(cost).sum())
+        def of_span(span: slice) -> None:
+            cost[span] = own_cost(self.table, span, centres, np.zeros(span.stop - span.start, np.int32))
+            np.minimum(self.cost[span], cost[span], out=self.cost[span])
 
-        return sum(self.table.rows.each(of_span))
+        for _ in self.table.rows.each(of_span):
+            pass
+        return cost
 
     def excess(self) -> Array:
         """v D - s of every row; a row of weight zero never counts."""
@@ -57,7 +58,8 @@ class _Cover:
     def with_centre(self, row: int) -> "_Cover":
         """Open a cluster at a row; it and its copies are then at distance zero from it, rounding or not."""
         mean = self.table.singletons(np.array([row]))
-        self.within_reach = max(self.within_reach, self._see(mean))
+        cost = self._see(mean)
+        self.apart = self.apart and _excludes_others(self.table, row, cost)
         self.means.append(mean)
         if not self.table.alone.size:
             self.cost[self.table.hashes == self.table.hashes[row]] = 0.0
@@ -72,7 +74,7 @@ def farthest_first(table: Table, k: int) -> tuple[Array, Array]:
         row, radii[r] = cover.farthest()
         if r < k - 1:
             cover.with_centre(row)
-    if k > 1 and cover.within_reach <= 1 < table.n and _all_exclude(table):
+    if k > 1 and cover.apart and not table.all_equal and _all_exclude(table):
         radii[1:] = np.inf  # no radius covers the data
         return radii, np.concatenate(cover.means)
     return np.minimum.accumulate(radii), np.concatenate(cover.means)
@@ -85,9 +87,15 @@ def _all_exclude(table: Table) -> bool:
     every = np.arange(table.n)
     labels = np.zeros(table.n, np.int32)
     return all(
-        np.isfinite(own_cost(table, every, Centres(table.geometry, mean[None]), labels)).sum() <= 1
-        for mean in table.singletons(some)
+        _excludes_others(table, row, own_cost(table, every, Centres(table.geometry, mean[None]), labels))
+        for row, mean in zip(some, table.singletons(some))
     )
+
+
+def _excludes_others(table: Table, row: int, cost: Array) -> bool:
+    """Whether a centre at a row is infinitely far from all rows that have weight, but for copies of it."""
+    reached = np.isfinite(cost) & (table.hashes != table.hashes[row])
+    return not (reached & (table.rows.weights(slice(0, table.n)) > 0)).any()
 
 
 def covering_centres(table: Table, goal: Goal, budget: Budget) -> Array:

@@ -218,7 +218,7 @@ def _costs(labelling: LocalLabelling, largest: float) -> Array:
     table, cost = labelling.table, labelling.memory.cost
     if not _active(labelling) <= largest:
         return np.zeros(3, np.int64)
-    return CostSum(largest, table.rows.weight_range).limbs(np.minimum(cost, largest), table.rows.weight)
+    return CostSum(largest, table.rows.weight_range).limbs(cost, table.rows.weight)
 
 
 class Log(NamedTuple):
@@ -380,7 +380,7 @@ class Spread(NamedTuple):
         active = float(base.max(where=weight > 0 if weight.size else True, initial=0.0))
         limbs = np.zeros(3, np.int64)
         if active <= self.guess:
-            limbs = CostSum(self.guess, table.rows.weight_range).limbs(np.minimum(base, self.guess), weight)
+            limbs = CostSum(self.guess, table.rows.weight_range).limbs(base, weight)
         return Assigned(np.zeros(1, np.int64), np.array([active]), active, 0.0, 0, limbs)
 
 
@@ -694,9 +694,8 @@ class Shards(Labelling):
 
     def _cost(self, said: Assigned, guess: float) -> float:
         """The sum of costs, asked for again if the guess was wrong."""
-        largest = float(said.reach.max())
-        if self._facts.weighted and largest == np.inf:  # a row without weight may cost any amount
-            largest = said.active
+        # a row without weight may cost any amount
+        largest = said.active if self._facts.weighted else float(said.reach.max())
         if not np.isfinite(largest):
             return largest
         self._largest = largest

@@ -30,6 +30,9 @@ def _carry(limbs):
 
 def _move(x, rows, scale, weight, before, labels, ledger):
     inverse, whole, parts, limbs, _ = ledger
+    if weight.size and not weight[rows].all():
+        held = weight[rows] > 0
+        x, rows, before, labels = x[held], rows[held], before[held], labels[held]
     w = weight[rows] if weight.size else np.ones(rows.size)
     s = scale[rows] if scale.size else np.ones(rows.size)
     factor, mass = (s, np.ones(rows.size)) if whole else (w * s, w)
@@ -90,16 +93,19 @@ def sum_costs(weight, cost, whole, inverse):
     return tuple(limbs)
 
 
-def extent_dense(X, rows, scale, least, largest):
-    """Lower ``least`` and raise ``largest`` to the extremes of each column of rows times their scales."""
+def extent_dense(X, rows, scale, least, largest, finest):
+    """Lower ``least`` and raise ``largest`` to the extremes of each column of rows times their scales, and lower
+    ``finest`` to the smallest size of an entry that is not 0."""
     x = _dense(X, rows, np.zeros(X.shape[1]), scale)
     np.minimum(least, x.min(axis=0, initial=np.inf), out=least)
     np.maximum(largest, x.max(axis=0, initial=-np.inf), out=largest)
+    np.minimum(finest, np.abs(x).min(axis=0, where=x != 0, initial=np.inf), out=finest)
 
 
-def extent_csr(data, indices, indptr, rows, scale, least, largest):
+def extent_csr(data, indices, indptr, rows, scale, least, largest, finest):
     """The same for the stored entries of compressed sparse rows."""
     x = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, least.size))[rows]
     values = x.data * np.repeat(scale[rows], np.diff(x.indptr)) if scale.size else x.data.astype(float)
     np.minimum.at(least, x.indices, values)
     np.maximum.at(largest, x.indices, values)
+    np.minimum.at(finest, x.indices, np.where(values != 0, np.abs(values), np.inf))
