@@ -12,6 +12,7 @@ from kfree.estimators._card import Parts
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table, check_weighted_table
+from kfree.estimators._spread import by_block
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.feature_goal import FeatureGoal
 from kfree.inference.loop import Budget, attempt
@@ -55,6 +56,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         """
         return self.fit(X, y, sample_weight=sample_weight).Z_
 
+    @by_block(np.uint8, lambda self: self.n_components_)
     def transform(self, X):
         """The best features of each row, means fixed; no features are added.
 

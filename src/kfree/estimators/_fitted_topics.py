@@ -11,6 +11,7 @@ from kfree.estimators._card import Parts
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table, weight_of
+from kfree.estimators._spread import by_block
 from kfree.families import Array
 from kfree.inference.topics.coherence import npmi, rank_words
 from kfree.inference.topics.hard_topics import objective
@@ -42,6 +43,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
     lam_global: Any
     n_topics: Any
 
+    @by_block(np.float64, lambda self, hard=False: self.n_topics_)
     def transform(self, X, *, hard=False):
         """Topic shares of documents.
 
@@ -63,6 +65,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
         with set_span_threads():
             return self._topics.hard_shares(X) if hard else self._topics.shares(X)
 
+    @by_block(np.intp)
     def predict(self, X):
         """The main topic of each document: the one with the largest share in ``transform(X)``.
 

@@ -12,6 +12,7 @@ from kfree.estimators._card import Parts
 from kfree.estimators._profiled import Profiled
 from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table, weight_of
+from kfree.estimators._spread import by_block
 from kfree.families.components import Components
 from kfree.models.checks import check_number, check_weight
 from kfree.models.matching import Matched, match_components
@@ -34,6 +35,7 @@ class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, RunningEstimator):
     n_components_: int
     _model: Asked
 
+    @by_block(np.intp)
     def predict(self, X):
         """Likeliest component of each row.
 
@@ -50,6 +52,7 @@ class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, RunningEstimator):
         with set_span_threads():
             return self._model.labels(X)
 
+    @by_block(np.float64, lambda self: self.n_components_)
     def predict_proba(self, X):
         """Shares of the components in each row.
 
@@ -67,6 +70,7 @@ class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, RunningEstimator):
         with set_span_threads():
             return self._model.shares(X)
 
+    @by_block(np.float64)
     def score_samples(self, X):
         """Log of the density of each row.
 

@@ -19,6 +19,7 @@ from kfree.estimators._saving import Saveable
 from kfree.estimators._sklearn import CallbackSupport, FitTask, NotebookSupport, is_fitted
 from kfree.inference.loop import Budget, Info
 from kfree.models.parameters import Table, check_parameters
+from kfree.rows.dask import is_dask
 
 # Lines about a phase whose length is known: about so many.
 _LINES = 10
@@ -112,6 +113,10 @@ class RunningEstimator(Saveable, CallbackSupport, NotebookSupport, BaseEstimator
     def _parts(self) -> Parts:
         """What a fitted model consists of."""
         raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept elsewhere for each row, such as labels in a Dask array, stays there: the model goes anywhere."""
+        return {name: value for name, value in super().__getstate__().items() if not is_dask(value)}
 
     def _card(self) -> str:
         """What a notebook shows above scikit-learn's diagram: nothing before a fit."""

@@ -115,9 +115,9 @@ def refuse_what_needs_all_rows(estimator: Any) -> None:
         raise ValueError(f'search={wish["search"]!r} would move rows one by one here. Use search="points"; {way_out}')
 
 
-def by_block(dtype: Any, width: Callable[[Any], int] | None = None) -> Callable[[Any], Any]:
+def by_block(dtype: Any, width: Callable[..., int] | None = None) -> Callable[[Any], Any]:
     """A method that says something of each row: of a Dask collection lazily, a block at a time. ``width`` gives the
-    number of columns, if there are several."""
+    number of columns, if there are several; ``dtype`` is None where it is that of the rows."""
 
     def decorate(method: Any) -> Any:
         @wraps(method)
@@ -127,9 +127,11 @@ def by_block(dtype: Any, width: Callable[[Any], int] | None = None) -> Callable[
             check_is_fitted(self)
             table = DaskTable(X)
             check_header(self, table.header, reset=False)
-            said = partial(_of_block, self, method.__name__, args, kwargs)
             kind = np.dtype(dtype) if dtype is not None else _kind(table.array.dtype)
-            return map_rows(X, said, kind, None if width is None else width(self))
+            columns = None if width is None else width(self, **kwargs)
+            nothing = np.empty((0,) if columns is None else (0, columns), kind)
+            said = partial(_of_block, self, method.__name__, args, kwargs, nothing)
+            return map_rows(X, said, kind, columns)
 
         return asked
 
@@ -140,10 +142,10 @@ def _kind(dtype: Any) -> Any:
     return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
 
 
-def _of_block(estimator: Any, method: str, args: Any, kwargs: Any, X: Any) -> Array:
+def _of_block(estimator: Any, method: str, args: Any, kwargs: Any, nothing: Array, X: Any) -> Array:
     """What an estimator says of a block, as plain numbers."""
     if not X.shape[0]:
-        return np.empty((0,))
+        return nothing
     said = getattr(estimator, method)(X, *args, **kwargs)
     return said if isinstance(said, np.ndarray) else np.asarray(said)
 

@@ -11,6 +11,7 @@ from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._running import Words
 from kfree.estimators._sklearn import check_table, check_weighted_table, kd_slices
+from kfree.estimators._spread import by_block
 from kfree.families.conjugate import CONJUGATE
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.variational.greedy import FoundMixture, GreedyGoal
@@ -220,6 +221,7 @@ class VariationalDPMixture(MixtureEstimator):
         self._warn(problem, partition, budget)
         return self
 
+    @by_block(np.float64, lambda self, tail=False: self.n_components_ + tail)
     def predict_proba(self, X, *, tail=False):
         """Responsibilities of the components.
 

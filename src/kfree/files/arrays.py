@@ -9,6 +9,7 @@ import numpy as np
 
 from kfree.families import Array
 from kfree.files.table import _BYTES, _ROWS, Columns, label_of
+from kfree.rows.dask import parts_of, rows_as_blocks
 from kfree.rows.source import Decoded, Facts
 
 
@@ -62,6 +63,42 @@ class NpyReader:
                 part = np.asarray(array[start : start + most])
                 weight = None if self._weight is None else part[:, self._weight].astype(np.float64)
                 yield Decoded(part[:, self._chosen].astype(self.facts.dtype), weight)
+
+    def beside(self, rows: int) -> Iterator[Any]:
+        """There are no columns beside the numbers."""
+        return iter(())
+
+
+class DaskReader:
+    """A Dask array, a block after the other."""
+
+    ids: tuple[str, ...] = ()
+
+    def __init__(self, array: Any, columns: Columns, dtype: Any) -> None:
+        if columns.ids or columns.weight is not None or columns.chosen is not None:
+            raise ValueError("A Dask array has no names: leave columns=, weight= and id= out, and select by X[:, ...].")
+        self._array = rows_as_blocks(array)
+        n, p = self._array.shape
+        known = not np.isnan(n)
+        kind = np.float32 if self._array.dtype in (np.float16, np.float32) else np.float64
+        rows = int(n) if known else None
+        self.facts = Facts(
+            "the Dask array", None, int(p), np.dtype(kind if dtype is None else dtype), rows, known, False
+        )
+
+    def mapped(self) -> Array | None:
+        """Blocks must be made."""
+        return None
+
+    def blocks(self) -> Iterator[Decoded]:
+        """Rows of all blocks."""
+        for part in parts_of(self._array):
+            if not isinstance(part, np.ndarray):
+                raise TypeError(
+                    f"Blocks of the Dask array are {type(part).__name__}, and only dense ones are read. Pass it to "
+                    "DPMeans, or make them dense."
+                )
+            yield Decoded(part.astype(self.facts.dtype), None)
 
     def beside(self, rows: int) -> Iterator[Any]:
         """There are no columns beside the numbers."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from kfree.files.formats import HEAD, Dialect, decoded, is_packed, open_parquet, ragged
+from kfree.rows.dask import header_of, parts_of
 
 # Bytes of text that are parsed together, and where lines are long: one must fit in.
 _TEXT, _LONG = 1 << 20, 1 << 25
@@ -439,3 +440,33 @@ class StreamPiece:
                     yield batch.select(wanted.names)
 
         return _Counted(self.label, "an Arrow stream").each(each, wanted.rows)
+
+
+class DaskPiece:
+    """A Dask dataframe, a partition after the other."""
+
+    typed, others_as_text = True, False
+    label = "the Dask dataframe"
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def schema(self) -> Any:
+        """As Dask plans it."""
+        import pyarrow as pa
+
+        return pa.Schema.from_pandas(header_of(self._frame), preserve_index=False)
+
+    def count(self) -> tuple[int | None, bool]:
+        """Nobody knows before it is made."""
+        return None, False
+
+    def batches(self, wanted: Wanted) -> Iterator[Any]:
+        """Partitions that are made one at a time."""
+        import pyarrow as pa
+
+        def each() -> Iterator[Any]:
+            for part in parts_of(self._frame[wanted.names]):
+                yield from pa.Table.from_pandas(part, preserve_index=False).to_batches()
+
+        return _Counted(self.label, "a dataframe").each(each, wanted.rows)

@@ -9,10 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from kfree.files.arrays import NpyReader
+from kfree.files.arrays import DaskReader, NpyReader
 from kfree.files.formats import format_of, neighbour
-from kfree.files.pieces import ArrowPiece, CsvPiece, JsonPiece, LazyPiece, ParquetPiece, Piece, StreamPiece, is_lazy
+from kfree.files.pieces import (
+    ArrowPiece,
+    CsvPiece,
+    DaskPiece,
+    JsonPiece,
+    LazyPiece,
+    ParquetPiece,
+    Piece,
+    StreamPiece,
+    is_lazy,
+)
 from kfree.files.table import ArrowReader, Columns
+from kfree.rows.dask import is_dask
 from kfree.rows.source import Source, scratch_folder
 
 #: Formats that are read a few rows at a time.
@@ -39,11 +50,12 @@ def read(
 
     Parameters
     ----------
-    paths : path, list of paths, function or LazyFrame
+    paths : path, list of paths, function, LazyFrame or Dask collection
         Parquet, CSV, TSV (also packed: .gz, .bz2, .zst), JSON lines, Arrow IPC, Feather and NPY files; a list of them,
         a pattern such as ``"data/*.parquet"``, or a folder, whose files are read in the order of their names (2 before
         10).
-        A polars LazyFrame, or a function that returns a new object with ``__arrow_c_stream__`` whenever it is called.
+        A polars LazyFrame, a Dask array or dataframe, or a function that returns a new object with
+        ``__arrow_c_stream__`` whenever it is called.
     columns : list of str, default=None
         The columns to fit; all but ``weight`` and ``id`` if None. They must hold numbers, none missing.
     weight : str, default=None
@@ -91,6 +103,8 @@ def read(
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
     if format is not None and format not in STREAMED:
         raise ValueError(f"Unknown format {format!r}. Choose one of {', '.join(map(repr, STREAMED))}.")
+    if is_dask(paths) and not hasattr(paths, "columns"):
+        return Source(DaskReader(paths, chosen, dtype), scratch)
     queries = _query(paths, scratch)
     if queries is not None:
         _check_pyarrow()
@@ -122,13 +136,13 @@ def _query(paths: Any, scratch: Any) -> list[Piece] | None:
     folder = scratch_folder() if scratch is None else scratch
     if is_lazy(paths):
         return [LazyPiece(paths, folder)]
+    if is_dask(paths):
+        return [DaskPiece(paths)]
     if isinstance(paths, str | os.PathLike):
         return None
     if isinstance(paths, Iterable) and isinstance(paths, list | tuple):
         return None
     kind = type(paths).__name__
-    if type(paths).__module__.split(".")[0] in ("dask", "dask_expr"):
-        raise TypeError(f"A Dask {kind} is not read here. Write it with .to_parquet(folder), then kfree.read(folder).")
     if hasattr(paths, "__arrow_c_stream__") or hasattr(paths, "__array__"):
         raise TypeError(
             f"{kind} is not a file. If it is in memory, pass it to fit as it is; if it is a stream, it can be read "

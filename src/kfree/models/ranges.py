@@ -41,7 +41,7 @@ def check_weight_range(weight: Array, what: str = "sample_weight") -> None:
         return
     least, most = WEIGHTS
     lightest, total = float(weight.min(where=weight > 0, initial=np.inf)), float(weight.sum())
-    if lightest < least or not 0 < total <= most:
+    if lightest < least or not total <= most:
         i = int(np.where(weight > 0, weight, np.inf).argmin()) if lightest < least else int(weight.argmax())
         raise ValueError(
             f"{what} must be 0 or at least {least:g}, and at most {most:g} in sum, but row {i} weighs {weight[i]:g} "

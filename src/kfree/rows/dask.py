@@ -41,18 +41,10 @@ class DaskTable:
     """Rows of a Dask collection with their weights, in blocks."""
 
     def __init__(self, X: Any, weight: Any = None) -> None:
-        self.array = _as_array(X)
+        self.array = rows_as_blocks(X)
         self._weight = None if weight is None else _as_weight(weight, self.array)
-        self._columns = X.columns if hasattr(X, "columns") else None
-
-    @property
-    def header(self) -> Any:
-        """A table without rows that has the columns."""
-        if self._columns is None:
-            return np.empty((0, int(self.array.shape[1])), self.array.dtype)
-        import pandas as pd
-
-        return pd.DataFrame(columns=self._columns, dtype=self.array.dtype)
+        #: A table without rows that has the columns.
+        self.header = header_of(X) if hasattr(X, "columns") else np.empty((0, self.array.shape[1]), self.array.dtype)
 
     def blocks(self) -> Blocks:
         """The blocks, on the cluster that is this process's; without one they are made here, one after the other."""
@@ -104,7 +96,7 @@ def map_rows(X: Any, function: Callable[[Any], Array], dtype: Any, width: int | 
         if width is None:
             return X.map_partitions(_series, function, meta=pd.Series([], dtype=dtype))
         return X.map_partitions(_frame, function, meta=pd.DataFrame(np.empty((0, width), dtype)))
-    array = _as_array(X)
+    array = rows_as_blocks(X)
     if width is None:
         return array.map_blocks(function, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
     chunks = (array.chunks[0], (width,))
@@ -114,8 +106,7 @@ def map_rows(X: Any, function: Callable[[Any], Array], dtype: Any, width: int | 
 def _series(frame: Any, function: Callable[[Any], Array]) -> Any:
     import pandas as pd
 
-    values = function(frame) if len(frame) else np.empty(0)
-    return pd.Series(values, index=frame.index)
+    return pd.Series(function(frame), index=frame.index)
 
 
 def _frame(frame: Any, function: Callable[[Any], Array]) -> Any:
@@ -126,12 +117,18 @@ def _frame(frame: Any, function: Callable[[Any], Array]) -> Any:
 
 def parts_of(X: Any) -> Iterator[Any]:
     """The blocks of a collection, one after the other, in this process."""
-    array = _as_array(X)
-    for part in array.to_delayed().ravel():
+    for part in np.ravel(X.to_delayed()):
         yield part.compute()
 
 
-def _as_array(X: Any) -> Any:
+def header_of(frame: Any) -> Any:
+    """A frame without rows that has the columns of a Dask dataframe, with their types."""
+    from dask.dataframe.utils import make_meta
+
+    return make_meta(frame)
+
+
+def rows_as_blocks(X: Any) -> Any:
     """A collection as an array whose blocks are whole rows."""
     if hasattr(X, "columns"):
         X = X.to_dask_array()
