@@ -13,6 +13,8 @@ constexpr double ESSENTIAL = 1e-9;  // 1 - leverage of a row that cannot be take
 constexpr double STEEP = 1e-4;      // ... and of one that must be with care
 constexpr double SUPPORT = 1e-9;    // share of the largest entry below which an entry of a null vector is rounding
 constexpr i64 REFRESH_AFTER = 256;  // row changes after which rounding is cleared away
+constexpr double WIDE = 0.25;       // leverage from which on no row would be far enough
+constexpr double ROUNDING = 1e-12;  // of a cost, as a share of the squared lengths
 constexpr i64 DONE = 0, BIRTH = 1, REPLACED = 2, REFRESH = 3;
 
 using V = Lanes<double>;
@@ -54,28 +56,48 @@ KF_INLINE void add_both(i64 n, const double* a, const double* b, double* to) {
         for (i64 y = 0; y < n; y += W) store(to + y, load<V>(a + y) + load<V>(b + y));
 }
 
+// y B y' + linear.y of all rows y that have the fixed columns, for a square matrix B.
+class Forms {
+  public:
+    Forms(i64 size, i64 C) : value_(size), cross_(size), none_(C, 0.0) {}
+    double operator[](i64 row) const { return value_[row]; }
+    const double* at(i64 row) const { return &value_[row]; }
+    double largest(i64 rows) const {
+        double most = -INF;
+        for (i64 i = 0; i < rows; ++i) most = larger(most, value_[i]);
+        return most;
+    }
+
+    void fill(MatIn B, i64 fixed) const { fill(B, none_.data, fixed); }
+    void fill(MatIn B, const double* linear, i64 fixed) const {
+        value_[0] = fixed ? B(0, 0) + linear[0] : 0.0;
+        i64 half = 1;
+        for (i64 b = fixed; b < B.n; ++b, half *= 2) {
+            cross_[0] = B(b, b) + linear[b] + (fixed ? 2.0 * B(b, 0) : 0.0);
+            i64 filled = 1;
+            for (i64 j = fixed; j < b; ++j, filled *= 2)
+                add_step(filled, cross_.data, 2.0 * B(b, j), cross_.data + filled);
+            add_both(half, value_.data, cross_.data, value_.data + half);
+        }
+    }
+
+  private:
+    Room<double> value_, cross_, none_;
+};
+
 // The features that may be changed for one row: all 2^C of its rows, or its single bits.
 class Chooser {
   public:
     Chooser(i64 C, i64 fixed, bool exact)
-        : fixed_(fixed),
-          exact_(exact),
-          tops_(size(C)),
-          bottoms_(size(C)),
-          cross_(size(C)),
-          linear_(C),
-          none_(C, 0.0),
-          g_(C),
-          m_(C),
-          on_(C) {}
+        : fixed_(fixed), exact_(exact), tops_(size(C), C), bottoms_(size(C), C), linear_(C), g_(C), m_(C), on_(C) {}
 
     // Improves y in place, for a row of data that is in none of M and G; returns its cost.
     double improve(double w, double square, const double* p, MatIn M, MatIn G, double slack, Vec<u8> y) const {
         const i64 C = y.n;
         if (!exact_ || C - fixed_ > MOST_IN_TABLES) return flip(w, square, p, M, G, slack, y);
         for (i64 k = 0; k < C; ++k) linear_[k] = -2.0 * p[k];
-        fill_forms(G, linear_.data, tops_.data);
-        fill_forms(M, none_.data, bottoms_.data);
+        tops_.fill(G, linear_.data, fixed_);
+        bottoms_.fill(M, fixed_);
         const auto cost = [&](i64 i) { return w * (square + tops_[i]) / (1.0 + w * bottoms_[i]); };
         const i64 row = least(i64(1) << (C - fixed_), w, square), now = index_of(y.part(fixed_, C));
         const double best = cost(row), present = cost(now);
@@ -86,19 +108,6 @@ class Chooser {
 
   private:
     i64 size(i64 C) const { return i64(1) << smaller(C - fixed_, MOST_IN_TABLES); }
-
-    // y B y' + linear.y of all rows y that have the fixed columns
-    void fill_forms(MatIn B, const double* linear, double* value) const {
-        value[0] = fixed_ ? B(0, 0) + linear[0] : 0.0;
-        i64 half = 1;
-        for (i64 b = fixed_; b < B.n; ++b, half *= 2) {
-            cross_[0] = B(b, b) + linear[b] + (fixed_ ? 2.0 * B(b, 0) : 0.0);
-            i64 filled = 1;
-            for (i64 j = fixed_; j < b; ++j, filled *= 2)
-                add_step(filled, cross_.data, 2.0 * B(b, j), cross_.data + filled);
-            add_both(half, value, cross_.data, value + half);
-        }
-    }
 
     // The first of the rows that cost the least.
     i64 least(i64 rows, double w, double square) const {
@@ -116,7 +125,7 @@ class Chooser {
         for (i64 l = 0; l < W; ++l) at[l] = l;
         V bests = splat<V>(INF);
         for (i64 i = 0; i < rows; i += W, at += W) {
-            const V value = w * (square + load<V>(&tops_[i])) / (1.0 + w * load<V>(&bottoms_[i]));
+            const V value = w * (square + load<V>(tops_.at(i))) / (1.0 + w * load<V>(bottoms_.at(i)));
             places = value < bests ? at : places;
             bests = value < bests ? value : bests;
         }
@@ -152,9 +161,77 @@ class Chooser {
 
     i64 fixed_;
     bool exact_;
-    Room<double> tops_, bottoms_, cross_, linear_, none_;
+    Forms tops_, bottoms_;
+    Room<double> linear_;
     Room<double> g_, m_;  // G y and M y
     Room<i64> on_;
+};
+
+// Rows that need not be taken out: beside the distance from the means that the row has, all others are far.
+//
+// Let d be the length of the residual of row z, e that of another row y, s = w z M z' and b the largest w y M y'. By
+// Cauchy and Schwarz |w y M z'| <= sqrt(b s). Without the row the means miss y by at least e - sqrt(b s) d / (1 - s),
+// and 1 + w y M_- y' <= 1 + b + b s / (1 - s), while z costs w d^2 / (1 - s). So y is no better if
+//
+//     e >= d (sqrt(b s) / (1 - s) + sqrt((1 + b + b s / (1 - s)) / (1 - s))).
+class Screen {
+  public:
+    Screen(const State& state, i64 fixed, bool exact)
+        : state_(state),
+          fixed_(fixed),
+          K_(state.S.n - fixed),
+          use_(exact && K_ > 0 && K_ <= MOST_IN_TABLES),
+          all_(use_ ? K_ : 0),
+          forms_(use_ ? i64(1) << K_ : 0, state.S.n),
+          inner_(use_ ? K_ * K_ : 0),
+          charge_(K_, 0.0),
+          products_(state.S.n) {}
+
+    // To be called when the state has changed.
+    void forget() { known_ = false; }
+
+    // Whether the row of data stays as it is and costs no more than lam; never wrongly true.
+    bool stays(const double* x, double w, double square, double lam, Vec<const u8> z) {
+        if (!use_) return false;
+        if (!known_) know();
+        const double b = w * most_;
+        if (!(b < WIDE)) return false;
+        const i64 row = index_of(z.part(fixed_, K_ + fixed_));
+        const double s = w * larger(forms_[row], 0.0), rest = 1.0 - s, cross = b * s / rest;
+        const double factor = std::sqrt(b * s) / rest + std::sqrt((1.0 + b + cross) / rest);
+        products_in_order(state_.A, state_.S.n, x, products_.data);
+        const double origin = fixed_ ? square - 2.0 * products_[0] + state_.G(0, 0) : square;
+        const double bottom = all_.look(products_.data + fixed_, charge_.data);
+        const double doubt = ROUNDING * (square + double(K_ + 1) * double(K_ + 1) * largest_);
+        const double own = larger(origin + all_.cost(row), 0.0) + doubt;
+        if (w * own > lam * rest) return false;
+        return all_.others_cost(factor * factor * own + doubt - origin, row, bottom);
+    }
+
+  private:
+    void know() {
+        known_ = true;
+        forms_.fill(state_.M, fixed_);
+        most_ = forms_.largest(i64(1) << K_);
+        if (fixed_)
+            for (i64 k = 0; k < K_; ++k) charge_[k] = 2.0 * state_.G(0, k + 1);
+        largest_ = fixed_ ? state_.G(0, 0) : 0.0;
+        for (i64 k = 0; k < K_; ++k) {
+            copy(K_, state_.G[k + fixed_] + fixed_, &inner_[k * K_]);
+            largest_ = larger(largest_, inner_[k * K_ + k]);
+        }
+        all_.fill(inner_.as(K_, K_));
+    }
+
+    State state_;
+    i64 fixed_, K_;
+    bool use_, known_ = false;
+    AllRows all_;
+    Forms forms_;          // z M z' of all rows z
+    Room<double> inner_;   // G without the fixed column
+    Room<double> charge_;  // what that adds
+    Room<double> products_;
+    double most_ = 0.0, largest_ = 0.0;
 };
 
 // One row of data taken out of a state, and put back with other features.
@@ -318,6 +395,7 @@ static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In squa
     require(first >= 0, "first must not be negative");
     const Chooser chooser(C, fixed, exact);
     const Visit visit({S, T, M, A, G}, lam, fixed, chooser);
+    Screen screen({S, T, M, A, G}, fixed, exact);
     const Room<u8> y(C);
     const double finite = lam < INF ? lam : 0.0;
     i64 changed = 0;
@@ -326,6 +404,7 @@ static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In squa
         const double* x = X[n];
         const double w = weight[n];
         u8* z = Z[n];
+        if (screen.stays(x, w, square[n], lam, Z.row(n))) continue;
         double largest = 0.0;
         for (i64 k = 0; k < C; ++k) {
             largest = larger(largest, G(k, k));
@@ -345,6 +424,7 @@ static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In squa
         if (other) {
             ++changed;
             visit.move(x, w, z, y.data, rest);
+            screen.forget();
             for (i64 k = 0; k < C; ++k) z[k] = y[k];
         }
         if (cost > lam + slack) return {n, BIRTH, changed, -1};

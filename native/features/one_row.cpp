@@ -122,17 +122,20 @@ bool OneRow::sweep(const double* p, const double* charge, double slack, i64 firs
     return changed;
 }
 
-AllRows::AllRows(MatIn G)
-    : bits_(smaller(G.n, LOW)),
-      more_(G.n - bits_),
+AllRows::AllRows(i64 K)
+    : bits_(smaller(K, LOW)),
+      more_(K - bits_),
       columns_(larger(i64(1) << bits_, W)),
       rows_(larger(i64(1) << more_, W)),
       own_low_(columns_),
       own_high_(rows_),
       shared_(columns_ * rows_, 0.0),
-      least_(rows_, INF),
+      least_(rows_),
       low_(columns_),
-      high_(rows_) {
+      high_(rows_) {}
+
+void AllRows::fill(MatIn G) const {
+    for (double& some : least_) some = INF;
     fill_squares(G, 0, bits_, own_low_);
     fill_squares(G, bits_, G.n, own_high_);
     double step[LOW];
@@ -147,9 +150,28 @@ AllRows::AllRows(MatIn G)
     }
 }
 
-AllRows::Found AllRows::least(const double* p, const double* charge, i64 guess) const {
-    const double bottom = half_costs(p, charge, bits_, own_low_.data, columns_, low_.data);
+double AllRows::look(const double* p, const double* charge) const {
     half_costs(p + bits_, charge + bits_, more_, own_high_.data, rows_, high_.data);
+    return half_costs(p, charge, bits_, own_low_.data, columns_, low_.data);
+}
+
+bool AllRows::others_cost(double least, i64 row, double bottom) const {
+    const i64 own = row >> bits_;
+    for (i64 j = 0; j < i64(1) << more_; ++j) {
+        if (high_[j] + least_[j] + bottom >= least) continue;
+        const double* shared = &shared_[j * columns_];
+        Lanes<i64> below = {};
+        for (i64 i = 0; i < columns_; i += W)
+            below -= splat<V>(high_[j]) + (load<V>(shared + i) + load<V>(&low_[i])) < splat<V>(least);
+        i64 count = j == own ? -i64(cost(row) < least) : 0;
+        for (i64 l = 0; l < W; ++l) count += below[l];
+        if (count) return false;
+    }
+    return true;
+}
+
+AllRows::Found AllRows::least(const double* p, const double* charge, i64 guess) const {
+    const double bottom = look(p, charge);
     i64 row = guess >> bits_, i = guess - (row << bits_);
     double inner = least_sum(&shared_[row * columns_], low_.data, columns_), best = high_[row] + inner;
     for (i64 j = 0; j < i64(1) << more_; ++j)

@@ -46,10 +46,18 @@ class AllRows {
         i64 row;
         double cost;
     };
-    explicit AllRows(MatIn G);
+    explicit AllRows(i64 K);
+    explicit AllRows(MatIn G) : AllRows(G.n) { fill(G); }
+    // Makes the tables anew for other means.
+    void fill(MatIn G) const;
     // The best row, `guess` if that is one. Halves that cannot be better than the best so far, whatever stands in the
     // other half, are skipped.
     Found least(const double* p, const double* charge, i64 guess) const;
+    // For the questions that follow: a row of data. Returns the least that any first half costs on its own.
+    double look(const double* p, const double* charge) const;
+    double cost(i64 row) const { return high_[row >> bits_] + (shared_[row] + low_[row & (columns_ - 1)]); }
+    // Whether every other row costs at least so much; `bottom` is what `look` has returned.
+    bool others_cost(double least, i64 row, double bottom) const;
 
   private:
     i64 bits_, more_;     // features of the first half, and of the other
