@@ -42,49 +42,6 @@ void take_out(const double* x, double w, const u8* z, MatOut S, MatOut T) {
         }
 }
 
-// to[y] = from[y] + step
-KF_INLINE void add_step(i64 n, const double* from, double step, double* to) {
-    if (n < W)
-        for (i64 y = 0; y < n; ++y) to[y] = from[y] + step;
-    else
-        for (i64 y = 0; y < n; y += W) store(to + y, load<V>(from + y) + step);
-}
-KF_INLINE void add_both(i64 n, const double* a, const double* b, double* to) {
-    if (n < W)
-        for (i64 y = 0; y < n; ++y) to[y] = a[y] + b[y];
-    else
-        for (i64 y = 0; y < n; y += W) store(to + y, load<V>(a + y) + load<V>(b + y));
-}
-
-// y B y' + linear.y of all rows y that have the fixed columns, for a square matrix B.
-class Forms {
-  public:
-    Forms(i64 size, i64 C) : value_(size), cross_(size), none_(C, 0.0) {}
-    double operator[](i64 row) const { return value_[row]; }
-    const double* at(i64 row) const { return &value_[row]; }
-    double largest(i64 rows) const {
-        double most = -INF;
-        for (i64 i = 0; i < rows; ++i) most = larger(most, value_[i]);
-        return most;
-    }
-
-    void fill(MatIn B, i64 fixed) const { fill(B, none_.data, fixed); }
-    void fill(MatIn B, const double* linear, i64 fixed) const {
-        value_[0] = fixed ? B(0, 0) + linear[0] : 0.0;
-        i64 half = 1;
-        for (i64 b = fixed; b < B.n; ++b, half *= 2) {
-            cross_[0] = B(b, b) + linear[b] + (fixed ? 2.0 * B(b, 0) : 0.0);
-            i64 filled = 1;
-            for (i64 j = fixed; j < b; ++j, filled *= 2)
-                add_step(filled, cross_.data, 2.0 * B(b, j), cross_.data + filled);
-            add_both(half, value_.data, cross_.data, value_.data + half);
-        }
-    }
-
-  private:
-    Room<double> value_, cross_, none_;
-};
-
 // The features that may be changed for one row: all 2^C of its rows, or its single bits.
 class Chooser {
   public:

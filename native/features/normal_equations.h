@@ -4,7 +4,7 @@
 
 namespace features {
 
-KF_INLINE void copy(i64 n, const double* __restrict from, double* __restrict to) {
+template <class T> KF_INLINE void copy(i64 n, const T* __restrict from, T* __restrict to) {
     for (i64 i = 0; i < n; ++i) to[i] = from[i];
 }
 
