@@ -1,8 +1,10 @@
 #include <cmath>
 
 #include "border.h"
+#include "features/best_rows.h"
 #include "features/normal_equations.h"
 #include "features/one_row.h"
+#include "features/products.h"
 #include "simd/vectors.h"
 
 using namespace features;
@@ -15,7 +17,8 @@ constexpr double SUPPORT = 1e-9;    // share of the largest entry below which an
 constexpr i64 REFRESH_AFTER = 256;  // row changes after which rounding is cleared away
 constexpr double WIDE = 0.25;       // leverage from which on no row would be far enough
 constexpr double ROUNDING = 1e-12;  // of a cost, as a share of the squared lengths
-constexpr i64 DONE = 0, BIRTH = 1, REPLACED = 2, REFRESH = 3;
+constexpr i64 GOING = 0, RESTS = 1, DEPENDENT = 2;             // how a run ends, ...
+constexpr i64 DONE = 0, BIRTH = 1, REPLACED = 2, REFRESH = 3;  // ... and visits
 
 using V = Lanes<double>;
 constexpr i64 W = WIDTH / 8;
@@ -390,7 +393,50 @@ static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In squa
     return {X.n, DONE, changed, -1};
 }
 
+// A pass; returns whether the others can do without every row, and how many rows changed.
+static std::tuple<bool, i64> collapsed_pass(MatIn X, In weight, In square, bool exact, Flag stop, Mat<u8> Z, MatOut z,
+                                            MatOut wz, const State& state) {
+    const auto [S, T, M, A, G] = state;
+    i64 first = 0, changed = 0;
+    while (first < X.n && !stop) {
+        if (first) fill_sums(X, weight, Z, z, wz, S, T);
+        if (!invert(S, T, M, A, G)) return {false, changed};
+        const auto [n, event, some, drop] =
+            collapsed_rows(X, weight, square, INF, 0, exact, stop, first, Z, S, T, M, A, G);
+        changed += some;
+        first = n + 1;
+    }
+    return {true, changed};
+}
+
+static std::tuple<i64, i64> run_collapsed(MatIn X, In weight, In square, bool exact, Flag stop, Mat<u8> Z, MatOut A,
+                                          Out trace) {
+    const i64 n = Z.n, K = Z.p, p = X.p;
+    const double total = dot(weight, square);
+    const Room<double> s(K * K), t(K * p), m(K * K), a(K * p), g(K * K), z(n * K), wz(n * K);
+    const State state{s.as(K, K), t.as(K, p), m.as(K, K), a.as(K, p), g.as(K, K)};
+    const Room<bool> dropped(K, false), keep(K, false);
+    const auto form = [&] { fill_sums(X, weight, Z, z.as(n, K), wz.as(n, K), state.S, state.T); };
+    form();
+    for (i64 count = 0; count < trace.n; ++count) {
+        const auto [whole, changed] = collapsed_pass(X, weight, square, exact, stop, Z, z.as(n, K), wz.as(n, K), state);
+        if (!whole) return {count, DEPENDENT};
+        if (changed) form();
+        const auto [doubt, gain] = solve_means(state.S, state.T, dropped, keep, a.as(K, p));
+        if (doubt >= 0) return {count, DEPENDENT};
+        for (const bool kept : keep)
+            if (!kept) return {count, DEPENDENT};
+        copy(K * p, a.data, A.data);
+        trace[count] = larger(total - gain, 0.0);
+        if (stop) return {count + 1, GOING};
+        if (changed == 0) return {count + 1, RESTS};
+    }
+    return {trace.n, GOING};
+}
+
 static const border::Kernel kernels[] = {
+    border::kernel<run_collapsed>(
+        "run_collapsed(X[n,p], weight[n], square[n], exact, stop[1], Z[n,K], A[K,p], trace[*])"),
     border::kernel<collapsed_rows>(
         "collapsed_rows(X[n,p], weight[n], square[n], lam, fixed, exact, stop[1], first, Z[n,C], S[C,C], T[C,p], "
         "M[C,C], A[C,p], G[C,C])"),

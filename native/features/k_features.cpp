@@ -33,14 +33,7 @@ class Sums {
     MatIn S() const { return s_.as(K_, K_); }
     MatIn T() const { return t_.as(K_, X_.p); }
     void form(Mat<const u8> Z) {
-        for (i64 i = 0; i < Z.n; ++i)
-            for (i64 k = 0; k < K_; ++k) {
-                z_[i * K_ + k] = Z(i, k);
-                wz_[i * K_ + k] = z_[i * K_ + k] * weight_[i];
-            }
-        const MatIn wz = wz_.as(Z.n, K_);
-        product_of_columns(wz, z_.as(Z.n, K_), s_.as(K_, K_));
-        product_of_columns(wz, X_, t_.as(K_, X_.p));
+        fill_sums(X_, weight_, Z, z_.as(Z.n, K_), wz_.as(Z.n, K_), s_.as(K_, K_), t_.as(K_, X_.p));
         keep(Z);
     }
     // From the allocation of the last call to one that differs in a few rows.

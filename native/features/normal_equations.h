@@ -30,6 +30,9 @@ KF_INLINE void products_in_order(MatIn A, i64 rows, const double* x, double* out
     }
 }
 
+// S = Z'WZ and T = Z'WX; z and wz are room for Z and WZ.
+void fill_sums(MatIn X, In weight, Mat<const u8> Z, MatOut z, MatOut wz, MatOut S, MatOut T);
+
 // G = A A'
 void fill_gram(MatIn A, MatOut G);
 
