@@ -16,6 +16,7 @@ constexpr double STEEP = 1e-4;      // ... and of one that must be with care
 constexpr double SUPPORT = 1e-9;    // share of the largest entry below which an entry of a null vector is rounding
 constexpr i64 REFRESH_AFTER = 256;  // row changes after which rounding is cleared away
 constexpr double WIDE = 0.25;       // leverage from which on no row would be far enough
+constexpr double SPARE = 1.1;       // how much larger leverages may become while what is known of rows still holds
 constexpr double ROUNDING = 1e-12;  // of a cost, as a share of the squared lengths
 constexpr i64 GOING = 0, RESTS = 1, DEPENDENT = 2;             // how a run ends, ...
 constexpr i64 DONE = 0, BIRTH = 1, REPLACED = 2, REFRESH = 3;  // ... and visits
@@ -134,28 +135,38 @@ class Chooser {
 // and 1 + w y M_- y' <= 1 + b + b s / (1 - s), while z costs w d^2 / (1 - s). So y is no better if
 //
 //     e >= d (sqrt(b s) / (1 - s) + sqrt((1 + b + b s / (1 - s)) / (1 - s))).
+//
+// What is known of `rows` rows outlasts changes of the state: d and e change by no more than sums of means have moved.
+// As s <= b, y is no better if e >= d (1 + b) / (1 - b).
 class Screen {
   public:
-    Screen(const State& state, i64 fixed, bool exact)
+    Screen(const State& state, i64 fixed, bool exact, i64 rows)
         : state_(state),
           fixed_(fixed),
           K_(state.S.n - fixed),
           use_(exact && K_ > 0 && K_ <= MOST_IN_TABLES),
+          remember_(use_ && rows > 0),
           all_(use_ ? K_ : 0),
           forms_(use_ ? i64(1) << K_ : 0, state.S.n),
+          steps_(remember_ ? i64(1) << K_ : 0, state.S.n),
           inner_(use_ ? K_ * K_ : 0),
           charge_(K_, 0.0),
-          products_(state.S.n) {}
+          products_(state.S.n),
+          last_(remember_ ? state.A.n * state.A.p : 0),
+          step_(remember_ ? state.A.n * state.A.p : 0),
+          until_(remember_ ? rows : 0, 0.0) {}
 
     // To be called when the state has changed.
-    void forget() { known_ = false; }
+    void forget() { known_ = filled_ = false; }
 
-    // Whether the row of data stays as it is and costs no more than lam; never wrongly true.
-    bool stays(const double* x, double w, double square, double lam, Vec<const u8> z) {
+    // Whether row n of the data stays as it is and costs no more than lam; never wrongly true.
+    bool stays(i64 n, const double* x, double w, double square, double lam, Vec<const u8> z) {
         if (!use_) return false;
         if (!known_) know();
+        if (remember_ && moved_ < until_[n]) return true;
         const double b = w * most_;
         if (!(b < WIDE)) return false;
+        if (!filled_) fill();
         const i64 row = index_of(z.part(fixed_, K_ + fixed_));
         const double s = w * larger(forms_[row], 0.0), rest = 1.0 - s, cross = b * s / rest;
         const double factor = std::sqrt(b * s) / rest + std::sqrt((1.0 + b + cross) / rest);
@@ -163,9 +174,17 @@ class Screen {
         const double origin = fixed_ ? square - 2.0 * products_[0] + state_.G(0, 0) : square;
         const double bottom = all_.look(products_.data + fixed_, charge_.data);
         const double doubt = ROUNDING * (square + double(K_ + 1) * double(K_ + 1) * largest_);
-        const double own = larger(origin + all_.cost(row), 0.0) + doubt;
+        const double own = larger(origin + all_.cost(row), 0.0) + doubt, far = factor * factor * own + doubt - origin;
         if (w * own > lam * rest) return false;
-        return all_.others_cost(factor * factor * own + doubt - origin, row, bottom);
+        if (!remember_) return all_.others_cost(far, row, bottom);
+        const AllRows::Two two = all_.two(row, bottom);
+        if (all_.cost(row) > two.least || two.next < far) return false;
+        const double most = (1.0 + w * cap_) / (1.0 - w * cap_);
+        until_[n] = 0.0;
+        if (w * cap_ < WIDE)
+            until_[n] =
+                moved_ + (std::sqrt(larger(origin + two.next - doubt, 0.0)) - most * std::sqrt(own)) / (1.0 + most);
+        return true;
     }
 
   private:
@@ -173,6 +192,24 @@ class Screen {
         known_ = true;
         forms_.fill(state_.M, fixed_);
         most_ = forms_.largest(i64(1) << K_);
+        if (!remember_) return;
+        const i64 size = state_.A.n * state_.A.p;
+        if (begun_) {
+            const MatOut step = step_.as(state_.A.n, state_.A.p), products = inner_.as(K_, K_);
+            for (i64 i = 0; i < size; ++i) step_[i] = state_.A.data[i] - last_[i];
+            fill_gram(step, products);
+            steps_.fill(products, fixed_);
+            moved_ += (1.0 + 1e-6) * std::sqrt(larger(steps_.largest(i64(1) << K_), 0.0));
+        }
+        if (!(most_ < cap_)) {
+            cap_ = SPARE * most_;
+            for (double& some : until_) some = 0.0;
+        }
+        begun_ = true;
+        copy(size, state_.A.data, last_.data);
+    }
+    void fill() {
+        filled_ = true;
         if (fixed_)
             for (i64 k = 0; k < K_; ++k) charge_[k] = 2.0 * state_.G(0, k + 1);
         largest_ = fixed_ ? state_.G(0, 0) : 0.0;
@@ -185,13 +222,17 @@ class Screen {
 
     State state_;
     i64 fixed_, K_;
-    bool use_, known_ = false;
+    bool use_, remember_;
+    bool known_ = false, filled_ = false, begun_ = false;
     AllRows all_;
-    Forms forms_;          // z M z' of all rows z
+    Forms forms_, steps_;  // z M z' of all rows z; the squares of how far sums of means have moved
     Room<double> inner_;   // G without the fixed column
     Room<double> charge_;  // what that adds
     Room<double> products_;
+    Room<double> last_, step_;  // the means before, and the difference
+    Room<double> until_;        // how far sums of means may have moved before a row must be looked at
     double most_ = 0.0, largest_ = 0.0;
+    double moved_ = 0.0, cap_ = 0.0;  // of `most_` while what is known of the rows holds
 };
 
 // One row of data taken out of a state, and put back with other features.
@@ -347,15 +388,13 @@ class Visit {
 
 static bool rebuild(MatIn S, MatIn T, MatOut M, MatOut A, MatOut G) { return invert(S, T, M, A, G); }
 
-static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In square, double lam, i64 fixed, bool exact,
-                                                     Flag stop, i64 first, Mat<u8> Z, MatOut S, MatOut T, MatOut M,
-                                                     MatOut A, MatOut G) {
+// Visits rows from `first` on; see the kernel.
+static std::tuple<i64, i64, i64, i64> visit_rows(MatIn X, In weight, In square, double lam, i64 fixed, bool exact,
+                                                 Flag stop, i64 first, Mat<u8> Z, const State& state, Screen& screen) {
+    const auto [S, T, M, A, G] = state;
     const i64 C = Z.p;
-    require(fixed >= 0 && fixed <= 1 && fixed <= C, "fixed must be 0, or 1 where there is a column");
-    require(first >= 0, "first must not be negative");
     const Chooser chooser(C, fixed, exact);
-    const Visit visit({S, T, M, A, G}, lam, fixed, chooser);
-    Screen screen({S, T, M, A, G}, fixed, exact);
+    const Visit visit(state, lam, fixed, chooser);
     const Room<u8> y(C);
     const double finite = lam < INF ? lam : 0.0;
     i64 changed = 0;
@@ -364,7 +403,7 @@ static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In squa
         const double* x = X[n];
         const double w = weight[n];
         u8* z = Z[n];
-        if (screen.stays(x, w, square[n], lam, Z.row(n))) continue;
+        if (screen.stays(n, x, w, square[n], lam, Z.row(n))) continue;
         double largest = 0.0;
         for (i64 k = 0; k < C; ++k) {
             largest = larger(largest, G(k, k));
@@ -393,16 +432,26 @@ static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In squa
     return {X.n, DONE, changed, -1};
 }
 
+static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In square, double lam, i64 fixed, bool exact,
+                                                     Flag stop, i64 first, Mat<u8> Z, MatOut S, MatOut T, MatOut M,
+                                                     MatOut A, MatOut G) {
+    require(fixed >= 0 && fixed <= 1 && fixed <= Z.p, "fixed must be 0, or 1 where there is a column");
+    require(first >= 0, "first must not be negative");
+    const State state{S, T, M, A, G};
+    Screen screen(state, fixed, exact, 0);
+    return visit_rows(X, weight, square, lam, fixed, exact, stop, first, Z, state, screen);
+}
+
 // A pass; returns whether the others can do without every row, and how many rows changed.
 static std::tuple<bool, i64> collapsed_pass(MatIn X, In weight, In square, bool exact, Flag stop, Mat<u8> Z, MatOut z,
-                                            MatOut wz, const State& state) {
+                                            MatOut wz, const State& state, Screen& screen) {
     const auto [S, T, M, A, G] = state;
     i64 first = 0, changed = 0;
     while (first < X.n && !stop) {
         if (first) fill_sums(X, weight, Z, z, wz, S, T);
         if (!invert(S, T, M, A, G)) return {false, changed};
-        const auto [n, event, some, drop] =
-            collapsed_rows(X, weight, square, INF, 0, exact, stop, first, Z, S, T, M, A, G);
+        screen.forget();
+        const auto [n, event, some, drop] = visit_rows(X, weight, square, INF, 0, exact, stop, first, Z, state, screen);
         changed += some;
         first = n + 1;
     }
@@ -416,10 +465,12 @@ static std::tuple<i64, i64> run_collapsed(MatIn X, In weight, In square, bool ex
     const Room<double> s(K * K), t(K * p), m(K * K), a(K * p), g(K * K), z(n * K), wz(n * K);
     const State state{s.as(K, K), t.as(K, p), m.as(K, K), a.as(K, p), g.as(K, K)};
     const Room<bool> dropped(K, false), keep(K, false);
+    Screen screen(state, 0, exact, n);
     const auto form = [&] { fill_sums(X, weight, Z, z.as(n, K), wz.as(n, K), state.S, state.T); };
     form();
     for (i64 count = 0; count < trace.n; ++count) {
-        const auto [whole, changed] = collapsed_pass(X, weight, square, exact, stop, Z, z.as(n, K), wz.as(n, K), state);
+        const auto [whole, changed] =
+            collapsed_pass(X, weight, square, exact, stop, Z, z.as(n, K), wz.as(n, K), state, screen);
         if (!whole) return {count, DEPENDENT};
         if (changed) form();
         const auto [doubt, gain] = solve_means(state.S, state.T, dropped, keep, a.as(K, p));

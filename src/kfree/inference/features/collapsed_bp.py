@@ -14,7 +14,6 @@ from kfree.inference.features.k_features import runs_compiled
 from kfree.inference.loop import Budget, Info, Outcome, check_fall, repeat, run
 from kfree.kernels import kernels
 
-
 # How the compiled passes end.
 _RESTS, _DEPENDENT = 1, 2
 
