@@ -10,7 +10,7 @@ from kfree.inference.features.careful_bp import BIRTH, DONE, REPLACED, careful_r
 from kfree.inference.features.feature_goal import FeatureGoal
 from kfree.inference.features.feature_numbers import FEATURES
 from kfree.inference.features.feature_table import FeatureTable
-from kfree.inference.features.k_features import runs_compiled
+from kfree.inference.features.k_features import PassesMade, runs_compiled
 from kfree.inference.loop import Budget, Info, Outcome, check_fall, repeat, run
 from kfree.kernels import kernels
 
@@ -85,17 +85,10 @@ def run_collapsed_bp(table: FeatureTable, start: FeatureState, goal: FeatureGoal
     return run(one_pass, start, budget, phase="collapsed", tol=0.0, max_iter=goal.max_iter)
 
 
-class _Passes(NamedTuple):
-    """A state, and the passes that led to it."""
-
-    state: FeatureState
-    made: int
-
-
 def _compiled(table: FeatureTable, X: Array, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     """The same without a price for a table that fits the cache, some passes in one call."""
 
-    def some_passes(now: _Passes) -> tuple[_Passes, Info]:
+    def some_passes(now: PassesMade) -> tuple[PassesMade, Info]:
         state, scale = now.state, table.total
         Z, A = state.Z.copy(), state.means.A.copy()
         room = np.empty(min(FEATURES.visits_together, goal.max_iter - now.made))
@@ -108,7 +101,7 @@ def _compiled(table: FeatureTable, X: Array, start: FeatureState, goal: FeatureG
             state = FeatureState(Z, Means(A, state.means.base), trace[-1])
         earlier = tuple([Info(value, scale, 1.0, 0, state.K) for value in trace[:-1]])
         last = Info(trace[-1], scale, changed / table.n, 0, state.K, earlier)
-        return _Passes(state, now.made + len(trace)), last
+        return PassesMade(state, now.made + len(trace)), last
 
-    done = run(some_passes, _Passes(start, 0), budget, phase="collapsed", tol=0.0, max_iter=goal.max_iter)
+    done = run(some_passes, PassesMade(start, 0), budget, phase="collapsed", tol=0.0, max_iter=goal.max_iter)
     return Outcome(done.state.state, done.trace, done.converged)
