@@ -1,8 +1,10 @@
 #include <cmath>
 
 #include "border.h"
+#include "features/best_rows.h"
 #include "features/normal_equations.h"
 #include "features/one_row.h"
+#include "features/products.h"
 #include "simd/vectors.h"
 
 using namespace features;
@@ -13,7 +15,11 @@ constexpr double ESSENTIAL = 1e-9;  // 1 - leverage of a row that cannot be take
 constexpr double STEEP = 1e-4;      // ... and of one that must be with care
 constexpr double SUPPORT = 1e-9;    // share of the largest entry below which an entry of a null vector is rounding
 constexpr i64 REFRESH_AFTER = 256;  // row changes after which rounding is cleared away
-constexpr i64 DONE = 0, BIRTH = 1, REPLACED = 2, REFRESH = 3;
+constexpr double WIDE = 0.25;       // leverage from which on no row would be far enough
+constexpr double SPARE = 1.1;       // how much larger leverages may become while what is known of rows still holds
+constexpr double ROUNDING = 1e-12;  // of a cost, as a share of the squared lengths
+constexpr i64 GOING = 0, RESTS = 1, DEPENDENT = 2;             // how a run ends, ...
+constexpr i64 DONE = 0, BIRTH = 1, REPLACED = 2, REFRESH = 3;  // ... and visits
 
 using V = Lanes<double>;
 constexpr i64 W = WIDTH / 8;
@@ -40,42 +46,19 @@ void take_out(const double* x, double w, const u8* z, MatOut S, MatOut T) {
         }
 }
 
-// to[y] = from[y] + step
-KF_INLINE void add_step(i64 n, const double* from, double step, double* to) {
-    if (n < W)
-        for (i64 y = 0; y < n; ++y) to[y] = from[y] + step;
-    else
-        for (i64 y = 0; y < n; y += W) store(to + y, load<V>(from + y) + step);
-}
-KF_INLINE void add_both(i64 n, const double* a, const double* b, double* to) {
-    if (n < W)
-        for (i64 y = 0; y < n; ++y) to[y] = a[y] + b[y];
-    else
-        for (i64 y = 0; y < n; y += W) store(to + y, load<V>(a + y) + load<V>(b + y));
-}
-
 // The features that may be changed for one row: all 2^C of its rows, or its single bits.
 class Chooser {
   public:
     Chooser(i64 C, i64 fixed, bool exact)
-        : fixed_(fixed),
-          exact_(exact),
-          tops_(size(C)),
-          bottoms_(size(C)),
-          cross_(size(C)),
-          linear_(C),
-          none_(C, 0.0),
-          g_(C),
-          m_(C),
-          on_(C) {}
+        : fixed_(fixed), exact_(exact), tops_(size(C), C), bottoms_(size(C), C), linear_(C), g_(C), m_(C), on_(C) {}
 
     // Improves y in place, for a row of data that is in none of M and G; returns its cost.
     double improve(double w, double square, const double* p, MatIn M, MatIn G, double slack, Vec<u8> y) const {
         const i64 C = y.n;
         if (!exact_ || C - fixed_ > MOST_IN_TABLES) return flip(w, square, p, M, G, slack, y);
         for (i64 k = 0; k < C; ++k) linear_[k] = -2.0 * p[k];
-        fill_forms(G, linear_.data, tops_.data);
-        fill_forms(M, none_.data, bottoms_.data);
+        tops_.fill(G, linear_.data, fixed_);
+        bottoms_.fill(M, fixed_);
         const auto cost = [&](i64 i) { return w * (square + tops_[i]) / (1.0 + w * bottoms_[i]); };
         const i64 row = least(i64(1) << (C - fixed_), w, square), now = index_of(y.part(fixed_, C));
         const double best = cost(row), present = cost(now);
@@ -86,19 +69,6 @@ class Chooser {
 
   private:
     i64 size(i64 C) const { return i64(1) << smaller(C - fixed_, MOST_IN_TABLES); }
-
-    // y B y' + linear.y of all rows y that have the fixed columns
-    void fill_forms(MatIn B, const double* linear, double* value) const {
-        value[0] = fixed_ ? B(0, 0) + linear[0] : 0.0;
-        i64 half = 1;
-        for (i64 b = fixed_; b < B.n; ++b, half *= 2) {
-            cross_[0] = B(b, b) + linear[b] + (fixed_ ? 2.0 * B(b, 0) : 0.0);
-            i64 filled = 1;
-            for (i64 j = fixed_; j < b; ++j, filled *= 2)
-                add_step(filled, cross_.data, 2.0 * B(b, j), cross_.data + filled);
-            add_both(half, value, cross_.data, value + half);
-        }
-    }
 
     // The first of the rows that cost the least.
     i64 least(i64 rows, double w, double square) const {
@@ -116,7 +86,7 @@ class Chooser {
         for (i64 l = 0; l < W; ++l) at[l] = l;
         V bests = splat<V>(INF);
         for (i64 i = 0; i < rows; i += W, at += W) {
-            const V value = w * (square + load<V>(&tops_[i])) / (1.0 + w * load<V>(&bottoms_[i]));
+            const V value = w * (square + load<V>(tops_.at(i))) / (1.0 + w * load<V>(bottoms_.at(i)));
             places = value < bests ? at : places;
             bests = value < bests ? value : bests;
         }
@@ -152,9 +122,117 @@ class Chooser {
 
     i64 fixed_;
     bool exact_;
-    Room<double> tops_, bottoms_, cross_, linear_, none_;
+    Forms tops_, bottoms_;
+    Room<double> linear_;
     Room<double> g_, m_;  // G y and M y
     Room<i64> on_;
+};
+
+// Rows that need not be taken out: beside the distance from the means that the row has, all others are far.
+//
+// Let d be the length of the residual of row z, e that of another row y, s = w z M z' and b the largest w y M y'. By
+// Cauchy and Schwarz |w y M z'| <= sqrt(b s). Without the row the means miss y by at least e - sqrt(b s) d / (1 - s),
+// and 1 + w y M_- y' <= 1 + b + b s / (1 - s), while z costs w d^2 / (1 - s). So y is no better if
+//
+//     e >= d (sqrt(b s) / (1 - s) + sqrt((1 + b + b s / (1 - s)) / (1 - s))).
+//
+// What is known of `rows` rows outlasts changes of the state: d and e change by no more than sums of means have moved.
+// As s <= b, y is no better if e >= d (1 + b) / (1 - b).
+class Screen {
+  public:
+    Screen(const State& state, i64 fixed, bool exact, i64 rows)
+        : state_(state),
+          fixed_(fixed),
+          K_(state.S.n - fixed),
+          use_(exact && K_ > 0 && K_ <= MOST_IN_TABLES),
+          remember_(use_ && rows > 0),
+          all_(use_ ? K_ : 0),
+          forms_(use_ ? i64(1) << K_ : 0, state.S.n),
+          steps_(remember_ ? i64(1) << K_ : 0, state.S.n),
+          inner_(use_ ? K_ * K_ : 0),
+          charge_(K_, 0.0),
+          products_(state.S.n),
+          last_(remember_ ? state.A.n * state.A.p : 0),
+          step_(remember_ ? state.A.n * state.A.p : 0),
+          until_(remember_ ? rows : 0, 0.0) {}
+
+    // To be called when the state has changed.
+    void forget() { known_ = filled_ = false; }
+
+    // Whether row n of the data stays as it is and costs no more than lam; never wrongly true.
+    bool stays(i64 n, const double* x, double w, double square, double lam, Vec<const u8> z) {
+        if (!use_) return false;
+        if (!known_) know();
+        if (remember_ && moved_ < until_[n]) return true;
+        const double b = w * most_;
+        if (!(b < WIDE)) return false;
+        if (!filled_) fill();
+        const i64 row = index_of(z.part(fixed_, K_ + fixed_));
+        const double s = w * larger(forms_[row], 0.0), rest = 1.0 - s, cross = b * s / rest;
+        const double factor = std::sqrt(b * s) / rest + std::sqrt((1.0 + b + cross) / rest);
+        products_in_order(state_.A, state_.S.n, x, products_.data);
+        const double origin = fixed_ ? square - 2.0 * products_[0] + state_.G(0, 0) : square;
+        const double bottom = all_.look(products_.data + fixed_, charge_.data);
+        const double doubt = ROUNDING * (square + double(K_ + 1) * double(K_ + 1) * largest_);
+        const double own = larger(origin + all_.cost(row), 0.0) + doubt, far = factor * factor * own + doubt - origin;
+        if (w * own > lam * rest) return false;
+        if (!remember_) return all_.others_cost(far, row, bottom);
+        const AllRows::Two two = all_.two(row, bottom);
+        if (all_.cost(row) > two.least || two.next < far) return false;
+        const double most = (1.0 + w * cap_) / (1.0 - w * cap_);
+        until_[n] = 0.0;
+        if (w * cap_ < WIDE)
+            until_[n] =
+                moved_ + (std::sqrt(larger(origin + two.next - doubt, 0.0)) - most * std::sqrt(own)) / (1.0 + most);
+        return true;
+    }
+
+  private:
+    void know() {
+        known_ = true;
+        forms_.fill(state_.M, fixed_);
+        most_ = forms_.largest(i64(1) << K_);
+        if (!remember_) return;
+        const i64 size = state_.A.n * state_.A.p;
+        if (begun_) {
+            const MatOut step = step_.as(state_.A.n, state_.A.p), products = inner_.as(K_, K_);
+            for (i64 i = 0; i < size; ++i) step_[i] = state_.A.data[i] - last_[i];
+            fill_gram(step, products);
+            steps_.fill(products, fixed_);
+            moved_ += (1.0 + 1e-6) * std::sqrt(larger(steps_.largest(i64(1) << K_), 0.0));
+        }
+        if (!(most_ < cap_)) {
+            cap_ = SPARE * most_;
+            for (double& some : until_) some = 0.0;
+        }
+        begun_ = true;
+        copy(size, state_.A.data, last_.data);
+    }
+    void fill() {
+        filled_ = true;
+        if (fixed_)
+            for (i64 k = 0; k < K_; ++k) charge_[k] = 2.0 * state_.G(0, k + 1);
+        largest_ = fixed_ ? state_.G(0, 0) : 0.0;
+        for (i64 k = 0; k < K_; ++k) {
+            copy(K_, state_.G[k + fixed_] + fixed_, &inner_[k * K_]);
+            largest_ = larger(largest_, inner_[k * K_ + k]);
+        }
+        all_.fill(inner_.as(K_, K_));
+    }
+
+    State state_;
+    i64 fixed_, K_;
+    bool use_, remember_;
+    bool known_ = false, filled_ = false, begun_ = false;
+    AllRows all_;
+    Forms forms_, steps_;  // z M z' of all rows z; the squares of how far sums of means have moved
+    Room<double> inner_;   // G without the fixed column
+    Room<double> charge_;  // what that adds
+    Room<double> products_;
+    Room<double> last_, step_;  // the means before, and the difference
+    Room<double> until_;        // how far sums of means may have moved before a row must be looked at
+    double most_ = 0.0, largest_ = 0.0;
+    double moved_ = 0.0, cap_ = 0.0;  // of `most_` while what is known of the rows holds
 };
 
 // One row of data taken out of a state, and put back with other features.
@@ -310,14 +388,13 @@ class Visit {
 
 static bool rebuild(MatIn S, MatIn T, MatOut M, MatOut A, MatOut G) { return invert(S, T, M, A, G); }
 
-static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In square, double lam, i64 fixed, bool exact,
-                                                     Flag stop, i64 first, Mat<u8> Z, MatOut S, MatOut T, MatOut M,
-                                                     MatOut A, MatOut G) {
+// Visits rows from `first` on; see the kernel.
+static std::tuple<i64, i64, i64, i64> visit_rows(MatIn X, In weight, In square, double lam, i64 fixed, bool exact,
+                                                 Flag stop, i64 first, Mat<u8> Z, const State& state, Screen& screen) {
+    const auto [S, T, M, A, G] = state;
     const i64 C = Z.p;
-    require(fixed >= 0 && fixed <= 1 && fixed <= C, "fixed must be 0, or 1 where there is a column");
-    require(first >= 0, "first must not be negative");
     const Chooser chooser(C, fixed, exact);
-    const Visit visit({S, T, M, A, G}, lam, fixed, chooser);
+    const Visit visit(state, lam, fixed, chooser);
     const Room<u8> y(C);
     const double finite = lam < INF ? lam : 0.0;
     i64 changed = 0;
@@ -326,6 +403,7 @@ static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In squa
         const double* x = X[n];
         const double w = weight[n];
         u8* z = Z[n];
+        if (screen.stays(n, x, w, square[n], lam, Z.row(n))) continue;
         double largest = 0.0;
         for (i64 k = 0; k < C; ++k) {
             largest = larger(largest, G(k, k));
@@ -345,6 +423,7 @@ static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In squa
         if (other) {
             ++changed;
             visit.move(x, w, z, y.data, rest);
+            screen.forget();
             for (i64 k = 0; k < C; ++k) z[k] = y[k];
         }
         if (cost > lam + slack) return {n, BIRTH, changed, -1};
@@ -353,7 +432,62 @@ static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In squa
     return {X.n, DONE, changed, -1};
 }
 
+static std::tuple<i64, i64, i64, i64> collapsed_rows(MatIn X, In weight, In square, double lam, i64 fixed, bool exact,
+                                                     Flag stop, i64 first, Mat<u8> Z, MatOut S, MatOut T, MatOut M,
+                                                     MatOut A, MatOut G) {
+    require(fixed >= 0 && fixed <= 1 && fixed <= Z.p, "fixed must be 0, or 1 where there is a column");
+    require(first >= 0, "first must not be negative");
+    const State state{S, T, M, A, G};
+    Screen screen(state, fixed, exact, 0);
+    return visit_rows(X, weight, square, lam, fixed, exact, stop, first, Z, state, screen);
+}
+
+// A pass; returns whether the others can do without every row, and how many rows changed.
+static std::tuple<bool, i64> collapsed_pass(MatIn X, In weight, In square, bool exact, Flag stop, Mat<u8> Z, MatOut z,
+                                            MatOut wz, const State& state, Screen& screen) {
+    const auto [S, T, M, A, G] = state;
+    i64 first = 0, changed = 0;
+    while (first < X.n && !stop) {
+        if (first) fill_sums(X, weight, Z, z, wz, S, T);
+        if (!invert(S, T, M, A, G)) return {false, changed};
+        screen.forget();
+        const auto [n, event, some, drop] = visit_rows(X, weight, square, INF, 0, exact, stop, first, Z, state, screen);
+        changed += some;
+        first = n + 1;
+    }
+    return {true, changed};
+}
+
+static std::tuple<i64, i64> run_collapsed(MatIn X, In weight, In square, bool exact, Flag stop, Mat<u8> Z, MatOut A,
+                                          Out trace) {
+    const i64 n = Z.n, K = Z.p, p = X.p;
+    const double total = dot(weight, square);
+    const Room<double> s(K * K), t(K * p), m(K * K), a(K * p), g(K * K), z(n * K), wz(n * K);
+    const State state{s.as(K, K), t.as(K, p), m.as(K, K), a.as(K, p), g.as(K, K)};
+    const Room<bool> dropped(K, false), keep(K, false);
+    Screen screen(state, 0, exact, n);
+    const auto form = [&] { fill_sums(X, weight, Z, z.as(n, K), wz.as(n, K), state.S, state.T); };
+    form();
+    for (i64 count = 0; count < trace.n; ++count) {
+        const auto [whole, changed] =
+            collapsed_pass(X, weight, square, exact, stop, Z, z.as(n, K), wz.as(n, K), state, screen);
+        if (!whole) return {count, DEPENDENT};
+        if (changed) form();
+        const auto [doubt, gain] = solve_means(state.S, state.T, dropped, keep, a.as(K, p));
+        if (doubt >= 0) return {count, DEPENDENT};
+        for (const bool kept : keep)
+            if (!kept) return {count, DEPENDENT};
+        copy(K * p, a.data, A.data);
+        trace[count] = larger(total - gain, 0.0);
+        if (stop) return {count + 1, GOING};
+        if (changed == 0) return {count + 1, RESTS};
+    }
+    return {trace.n, GOING};
+}
+
 static const border::Kernel kernels[] = {
+    border::kernel<run_collapsed>(
+        "run_collapsed(X[n,p], weight[n], square[n], exact, stop[1], Z[n,K], A[K,p], trace[*])"),
     border::kernel<collapsed_rows>(
         "collapsed_rows(X[n,p], weight[n], square[n], lam, fixed, exact, stop[1], first, Z[n,C], S[C,C], T[C,p], "
         "M[C,C], A[C,p], G[C,C])"),

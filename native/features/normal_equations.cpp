@@ -2,7 +2,19 @@
 
 #include <cmath>
 
+#include "features/products.h"
+
 namespace features {
+
+void fill_sums(MatIn X, In weight, Mat<const u8> Z, MatOut z, MatOut wz, MatOut S, MatOut T) {
+    for (i64 i = 0; i < Z.n; ++i)
+        for (i64 k = 0; k < Z.p; ++k) {
+            z(i, k) = Z(i, k);
+            wz(i, k) = z(i, k) * weight[i];
+        }
+    product_of_columns(wz, z, S);
+    product_of_columns(wz, X, T);
+}
 
 void fill_gram(MatIn A, MatOut G) {
     for (i64 k = 0; k < A.n; ++k) {

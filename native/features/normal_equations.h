@@ -4,7 +4,7 @@
 
 namespace features {
 
-KF_INLINE void copy(i64 n, const double* __restrict from, double* __restrict to) {
+template <class T> KF_INLINE void copy(i64 n, const T* __restrict from, T* __restrict to) {
     for (i64 i = 0; i < n; ++i) to[i] = from[i];
 }
 
@@ -29,6 +29,9 @@ KF_INLINE void products_in_order(MatIn A, i64 rows, const double* x, double* out
         out[k] = sum;
     }
 }
+
+// S = Z'WZ and T = Z'WX; z and wz are room for Z and WZ.
+void fill_sums(MatIn X, In weight, Mat<const u8> Z, MatOut z, MatOut wz, MatOut S, MatOut T);
 
 // G = A A'
 void fill_gram(MatIn A, MatOut G);

@@ -1,6 +1,7 @@
 #include "features/one_row.h"
 
 #include <cmath>
+#include <utility>
 
 #include "simd/vectors.h"
 
@@ -9,6 +10,7 @@ namespace features {
 namespace {
 
 constexpr i64 LOW = 6;          // features of the first half of all rows
+constexpr i64 ALWAYS = 2;       // features of the other half up to which none is left out
 constexpr double FLAT = 1e-10;  // share of its diagonal below which a pivot stands for a feature that others span
 
 using V = Lanes<double>;
@@ -35,6 +37,7 @@ void fill_squares(MatIn G, i64 first, i64 stop, const Room<double>& value) {
 }
 
 template <class U> KF_INLINE U smaller_of(U a, U b) { return b < a ? b : a; }
+template <class U> KF_INLINE U larger_of(U a, U b) { return b > a ? b : a; }
 
 template <class U> KF_INLINE double least_of(U x) {
     if constexpr (sizeof(U) == 64)
@@ -43,6 +46,21 @@ template <class U> KF_INLINE double least_of(U x) {
     else if constexpr (sizeof(U) == 32)
         return least_of(smaller_of(__builtin_shufflevector(x, x, 0, 1), __builtin_shufflevector(x, x, 2, 3)));
     else return smaller(x[0], x[1]);
+}
+
+// The second least, of lanes that each have a least and a second one.
+template <class U> KF_INLINE double second_of(U first, U next) {
+    if constexpr (sizeof(U) == 16) return smaller(smaller(next[0], next[1]), larger(first[0], first[1]));
+    else {
+        const auto half = [](U x) {
+            if constexpr (sizeof(U) == 64)
+                return std::pair(__builtin_shufflevector(x, x, 0, 1, 2, 3), __builtin_shufflevector(x, x, 4, 5, 6, 7));
+            else return std::pair(__builtin_shufflevector(x, x, 0, 1), __builtin_shufflevector(x, x, 2, 3));
+        };
+        const auto [a, b] = half(first);
+        const auto [c, d] = half(next);
+        return second_of(smaller_of(a, b), smaller_of(larger_of(a, b), smaller_of(c, d)));
+    }
 }
 
 // Sums of the steps of the bits of the first few rows.
@@ -80,7 +98,32 @@ KF_INLINE double least_sum(const double* a, const double* b, i64 size) {
     return least_of(best);
 }
 
+// to[y] = from[y] + step
+KF_INLINE void add_step(i64 n, const double* from, double step, double* to) {
+    if (n < W)
+        for (i64 y = 0; y < n; ++y) to[y] = from[y] + step;
+    else
+        for (i64 y = 0; y < n; y += W) store(to + y, load<V>(from + y) + step);
+}
+KF_INLINE void add_both(i64 n, const double* a, const double* b, double* to) {
+    if (n < W)
+        for (i64 y = 0; y < n; ++y) to[y] = a[y] + b[y];
+    else
+        for (i64 y = 0; y < n; y += W) store(to + y, load<V>(a + y) + load<V>(b + y));
+}
+
 }  // namespace
+
+void Forms::fill(MatIn B, const double* linear, i64 fixed) const {
+    value_[0] = fixed ? B(0, 0) + linear[0] : 0.0;
+    i64 half = 1;
+    for (i64 b = fixed; b < B.n; ++b, half *= 2) {
+        cross_[0] = B(b, b) + linear[b] + (fixed ? 2.0 * B(b, 0) : 0.0);
+        i64 filled = 1;
+        for (i64 j = fixed; j < b; ++j, filled *= 2) add_step(filled, cross_.data, 2.0 * B(b, j), cross_.data + filled);
+        add_both(half, value_.data, cross_.data, value_.data + half);
+    }
+}
 
 double OneRow::cost(const u8* z, const double* p, const double* charge) const {
     const i64 count = list_features(z, G_.n, on_.data);
@@ -122,17 +165,20 @@ bool OneRow::sweep(const double* p, const double* charge, double slack, i64 firs
     return changed;
 }
 
-AllRows::AllRows(MatIn G)
-    : bits_(smaller(G.n, LOW)),
-      more_(G.n - bits_),
+AllRows::AllRows(i64 K)
+    : bits_(smaller(K, LOW)),
+      more_(K - bits_),
       columns_(larger(i64(1) << bits_, W)),
       rows_(larger(i64(1) << more_, W)),
       own_low_(columns_),
       own_high_(rows_),
       shared_(columns_ * rows_, 0.0),
-      least_(rows_, INF),
+      least_(rows_),
       low_(columns_),
-      high_(rows_) {
+      high_(rows_) {}
+
+void AllRows::fill(MatIn G) const {
+    for (double& some : least_) some = INF;
     fill_squares(G, 0, bits_, own_low_);
     fill_squares(G, bits_, G.n, own_high_);
     double step[LOW];
@@ -147,9 +193,59 @@ AllRows::AllRows(MatIn G)
     }
 }
 
-AllRows::Found AllRows::least(const double* p, const double* charge, i64 guess) const {
-    const double bottom = half_costs(p, charge, bits_, own_low_.data, columns_, low_.data);
+double AllRows::look(const double* p, const double* charge) const {
     half_costs(p + bits_, charge + bits_, more_, own_high_.data, rows_, high_.data);
+    return half_costs(p, charge, bits_, own_low_.data, columns_, low_.data);
+}
+
+bool AllRows::others_cost(double least, i64 row, double bottom) const {
+    const i64 own = row >> bits_;
+    for (i64 j = 0; j < i64(1) << more_; ++j) {
+        if (high_[j] + least_[j] + bottom >= least) continue;
+        const double* shared = &shared_[j * columns_];
+        Lanes<i64> below = {};
+        for (i64 i = 0; i < columns_; i += W)
+            below -= splat<V>(high_[j]) + (load<V>(shared + i) + load<V>(&low_[i])) < splat<V>(least);
+        i64 count = j == own ? -i64(cost(row) < least) : 0;
+        for (i64 l = 0; l < W; ++l) count += below[l];
+        if (count) return false;
+    }
+    return true;
+}
+
+AllRows::Two AllRows::two(i64 row, double bottom) const {
+    const V none = splat<V>(INF);
+    V first = none, next = none;
+    const auto look_at = [&](i64 j) {  // two vectors at a time, as either waits for what was found before
+        const double* shared = &shared_[j * columns_];
+        const V high = splat<V>(high_[j]);
+        V other = none, after = none;
+        const auto add = [&](i64 i, V& least, V& second) {
+            const V value = high + (load<V>(shared + i) + load<V>(&low_[i]));
+            second = smaller_of(second, larger_of(value, least));
+            least = smaller_of(least, value);
+        };
+        i64 i = 0;
+        for (; i + 2 * W <= columns_; i += 2 * W) add(i, first, next), add(i + W, other, after);
+        if (i < columns_) add(i, first, next);
+        next = smaller_of(smaller_of(next, after), larger_of(first, other));
+        first = smaller_of(first, other);
+    };
+    const i64 own = row >> bits_, halves = i64(1) << more_;
+    look_at(own);
+    if (more_ <= ALWAYS)
+        for (i64 j = 0; j < halves; ++j) {
+            if (j != own) look_at(j);
+        }
+    else {
+        double most = least_of(next);  // no less than the second
+        for (i64 j = 0; j < halves; ++j)
+            if (j != own && high_[j] + least_[j] + bottom < most) look_at(j), most = least_of(next);
+    }
+    return {least_of(first), second_of(first, next)};
+}
+
+AllRows::Found AllRows::least(double bottom, i64 guess) const {
     i64 row = guess >> bits_, i = guess - (row << bits_);
     double inner = least_sum(&shared_[row * columns_], low_.data, columns_), best = high_[row] + inner;
     for (i64 j = 0; j < i64(1) << more_; ++j)

@@ -39,6 +39,24 @@ class OneRow {
     Room<i64> on_;  // features that the row has
 };
 
+// y B y' + linear.y of all rows y, of which the first `fixed` features (none or one) are in all.
+class Forms {
+  public:
+    Forms(i64 size, i64 C) : value_(size), cross_(size), none_(C, 0.0) {}
+    double operator[](i64 row) const { return value_[row]; }
+    const double* at(i64 row) const { return &value_[row]; }
+    double largest(i64 rows) const {
+        double most = -INF;
+        for (i64 i = 0; i < rows; ++i) most = larger(most, value_[i]);
+        return most;
+    }
+    void fill(MatIn B, i64 fixed) const { fill(B, none_.data, fixed); }
+    void fill(MatIn B, const double* linear, i64 fixed) const;
+
+  private:
+    Room<double> value_, cross_, none_;
+};
+
 // All 2^K rows in two halves: z G z' of the first features, of the others, and twice what they share.
 class AllRows {
   public:
@@ -46,10 +64,24 @@ class AllRows {
         i64 row;
         double cost;
     };
-    explicit AllRows(MatIn G);
+    struct Two {
+        double least, next;
+    };
+    explicit AllRows(i64 K);
+    explicit AllRows(MatIn G) : AllRows(G.n) { fill(G); }
+    // Makes the tables anew for other means.
+    void fill(MatIn G) const;
     // The best row, `guess` if that is one. Halves that cannot be better than the best so far, whatever stands in the
     // other half, are skipped.
-    Found least(const double* p, const double* charge, i64 guess) const;
+    Found least(const double* p, const double* charge, i64 guess) const { return least(look(p, charge), guess); }
+    Found least(double bottom, i64 guess) const;
+    // For the questions below: a row of data. Returns the least that any first half costs on its own.
+    double look(const double* p, const double* charge) const;
+    double cost(i64 row) const { return high_[row >> bits_] + (shared_[row] + low_[row & (columns_ - 1)]); }
+    // Whether every other row costs at least so much; `bottom` is what `look` has returned, here as elsewhere.
+    bool others_cost(double least, i64 row, double bottom) const;
+    // The least of all costs and the next, the same if two are; quickest if `row` has the least.
+    Two two(i64 row, double bottom) const;
 
   private:
     i64 bits_, more_;     // features of the first half, and of the other

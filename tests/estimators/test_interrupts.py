@@ -351,3 +351,10 @@ def test_an_interrupt_of_what_has_nothing_to_keep_reaches_the_caller(call, X):
     call(X[:50])  # compiled by now
     with pytest.raises(KeyboardInterrupt), sigint_after(0.03):
         call(X)
+
+
+def test_a_module_that_an_interrupt_left_half_loaded_is_there(monkeypatch):
+    from kfree.kernels import native
+
+    monkeypatch.setattr(sys.modules[f"{native.__name__}._{native.LEVEL}"], "__spec__", None)
+    assert native.LEVEL in native.usable()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -147,6 +147,69 @@ def test_collapsed_visits_equal_least_squares_candidate_by_candidate(exact, seed
     if found[1] != 2:
         for ours, theirs in zip(state, twin):
             assert_allclose(ours, theirs, atol=1e-7)
+
+
+def sums_of_features(seed, n, K):
+    """Rows of which most are far nearer to their own sum of means than to others, and an allocation with errors."""
+    rng = np.random.default_rng(seed)
+    p, Z = rng.integers(1, 6), rng.integers(2, size=(n, K), dtype=np.uint8)
+    X = Z @ (2 * rng.normal(size=(K, p))) + rng.choice([0.1, 0.5, 1.0]) * rng.normal(size=(n, p))
+    Z[rng.random((n, K)) < 0.1] ^= 1
+    return X, rng.uniform(0.5, 2, size=n), np.ascontiguousarray(Z[:, keep_first(Z)])
+
+
+@given(SEEDS, st.integers(1, 3), st.sampled_from([np.inf, 3.0, 30.0]), st.booleans())
+@settings(max_examples=25)
+def test_visits_that_pass_over_most_rows_equal_those_that_do_not(seed, K, lam, intercept):
+    X, w, Z = sums_of_features(seed, 40, K)
+    fixed = int(intercept)
+    Z = np.hstack([np.ones((40, fixed), np.uint8), Z])
+    Z = np.ascontiguousarray(Z[:, keep_first(Z)])
+    S, T = Z.T @ (w[:, None] * Z), Z.T @ (w[:, None] * X)
+    results = []
+    for kernels in (native, reference):
+        z, state = Z.copy(), [S.copy(), T.copy(), np.zeros_like(S), np.zeros_like(T), np.zeros_like(S)]
+        assert kernels.rebuild(*state)
+        found = kernels.collapsed_rows(X, w, (X**2).sum(axis=1), lam, fixed, True, GO_ON, 0, z, *state)
+        results.append((found, z))
+    (found, z), (other, y) = results
+    assert found == other
+    assert_array_equal(z, y)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@given(SEEDS, st.integers(1, 3), st.sampled_from([1, 2, 5]))
+@settings(max_examples=15)
+def test_runs_of_collapsed_passes_equal_their_twins(exact, seed, K, passes):
+    X, w, Z = sums_of_features(seed, 30, K)
+    results = []
+    for kernels in (native, reference):
+        z, A, trace = Z.copy(), np.zeros((Z.shape[1], X.shape[1])), np.zeros(passes)
+        done = kernels.run_collapsed(X, w, (X**2).sum(axis=1), exact, GO_ON, z, A, trace)
+        results.append((done, z, A, trace))
+    (done, z, A, trace), (other, y, B, values) = results
+    assert done == other
+    assert_array_equal(z, y)
+    assert_allclose(A, B, atol=1e-7)
+    assert_allclose(trace, values, atol=1e-7)
+
+
+@given(SEEDS, st.sampled_from([1, 2, 3, 5, 7, 9]))
+@settings(max_examples=25)
+def test_long_runs_that_pass_over_most_rows_equal_those_that_do_not(seed, K):
+    X, w, Z = sums_of_features(seed, 200, min(K, 4))
+    rng = np.random.default_rng(seed)
+    Z, A = np.zeros((200, K), np.uint8), rng.normal(size=(K, X.shape[1]))
+    results = []
+    for kernels in (native, reference):
+        z, a, trace = Z.copy(), A.copy(), np.zeros(40)
+        done = kernels.run_features(X, w, (X**2).sum(axis=1), True, 10**6, GO_ON, False, z, a, trace)
+        results.append((done, z, a, trace))
+    (done, z, a, trace), (other, y, b, values) = results
+    assert done == other
+    assert_array_equal(z, y)
+    assert_allclose(a, b, atol=1e-9)
+    assert_allclose(trace, values, atol=1e-9)
 
 
 @pytest.mark.parametrize("exact", [True, False])

@@ -15,7 +15,7 @@ FILES = {
     "clusters.openers": "farthest",
     "clusters.shared": "arrange find_slots may_open share_gains visit_rows",
     "features.best_rows": "best_rows solve_means sweep_rows walk_rows",
-    "features.collapsed_bp": "collapsed_rows rebuild",
+    "features.collapsed_bp": "collapsed_rows rebuild run_collapsed",
     "features.gibbs_ibp": "gibbs_ibp",
     "features.k_features": "run_features seed_features",
     "mixtures.gibbs": "gibbs_given",

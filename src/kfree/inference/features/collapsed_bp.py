@@ -5,12 +5,17 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.features.allocation import FeatureState, settle
+from kfree.inference.features.allocation import FeatureState, Means, settle
 from kfree.inference.features.careful_bp import BIRTH, DONE, REPLACED, careful_rows
 from kfree.inference.features.feature_goal import FeatureGoal
+from kfree.inference.features.feature_numbers import FEATURES
 from kfree.inference.features.feature_table import FeatureTable
+from kfree.inference.features.k_features import PassesMade, runs_compiled
 from kfree.inference.loop import Budget, Info, Outcome, check_fall, repeat, run
 from kfree.kernels import kernels
+
+# How the compiled passes end.
+_RESTS, _DEPENDENT = 1, 2
 
 
 class Visits(NamedTuple):
@@ -70,8 +75,33 @@ def run_collapsed_bp(table: FeatureTable, start: FeatureState, goal: FeatureGoal
     if not start.Z.any(axis=0).all():
         start = settle(table, start.Z)  # empty columns have no inverse
 
+    if runs_compiled(table, start, budget) and goal.price is None:
+        return _compiled(table, X, start, goal, budget)
+
     def one_pass(state: FeatureState) -> tuple[FeatureState, Info]:
         state, changed = collapsed_pass(table, X, state, goal, budget)
         return state, Info(goal.objective(state), table.total, changed / table.n, 0, state.K)
 
     return run(one_pass, start, budget, phase="collapsed", tol=0.0, max_iter=goal.max_iter)
+
+
+def _compiled(table: FeatureTable, X: Array, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
+    """The same without a price for a table that fits the cache, some passes in one call."""
+
+    def some_passes(now: PassesMade) -> tuple[PassesMade, Info]:
+        state, scale = now.state, table.total
+        Z, A = state.Z.copy(), state.means.A.copy()
+        room = np.empty(min(FEATURES.visits_together, goal.max_iter - now.made))
+        passes, ended = kernels().run_collapsed(X, table.weight, table.square, goal.rule.exact, budget.stop, Z, A, room)
+        trace, changed = room[:passes].tolist(), int(ended != _RESTS)
+        if ended == _DEPENDENT:
+            state, changed = collapsed_pass(table, X, settle(table, Z), goal, budget)
+            trace.append(state.inertia)
+        else:
+            state = FeatureState(Z, Means(A, state.means.base), trace[-1])
+        earlier = tuple([Info(value, scale, 1.0, 0, state.K) for value in trace[:-1]])
+        last = Info(trace[-1], scale, changed / table.n, 0, state.K, earlier)
+        return PassesMade(state, now.made + len(trace)), last
+
+    done = run(some_passes, PassesMade(start, 0), budget, phase="collapsed", tol=0.0, max_iter=goal.max_iter)
+    return Outcome(done.state.state, done.trace, done.converged)

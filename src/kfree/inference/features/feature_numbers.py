@@ -91,6 +91,8 @@ class FeatureNumbers(NamedTuple):
     block: int = 1024
     #: (speed) Passes over a small table between looks at the clock. Set: by hand.
     passes_together: int = 50
+    #: (speed) The same of passes with the means solved for at every visit. Set: by hand.
+    visits_together: int = 8
     #: (speed) Seconds between looks at threads that are to end. Set: by hand.
     look: float = 0.01
     #: (speed) Entries of the rows read at a time, so that a second product finds them in the cache. Set: by hand.

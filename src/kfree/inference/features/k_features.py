@@ -16,10 +16,15 @@ from kfree.kernels import kernels
 _RESTS, _DEPENDENT = 1, 2
 
 
+def runs_compiled(table: FeatureTable, start: FeatureState, budget: Budget) -> bool:
+    """Whether a table is small and plain enough for many passes in one call."""
+    return bool(table.plain and len(table.spans) == 1 and start.K and not budget.told and not table.uneven)
+
+
 def run_k_features(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     """Run K-features from an allocation and means (which need not be its best); the price plays no part."""
-    small = table.plain and len(table.spans) == 1 and start.K and not budget.told and not table.uneven
-    done = (_compiled if small else _pass_by_pass)(table, start.as_start(), goal, budget)
+    passes = _compiled if runs_compiled(table, start, budget) else _pass_by_pass
+    done = passes(table, start.as_start(), goal, budget)
     if not done.state.solved:  # interrupted before the end of the first pass
         state = settle_with_reseeds(table, start.Z, budget)
         return Outcome(state, [state.inertia], False)
@@ -38,7 +43,7 @@ def _pass_by_pass(table: FeatureTable, start: FeatureState, goal: FeatureGoal, b
     return run(one_pass, start, budget, phase="K-features", tol=0.0, max_iter=goal.max_iter, always=1)
 
 
-class _Passes(NamedTuple):
+class PassesMade(NamedTuple):
     """A state, and the passes that led to it."""
 
     state: FeatureState
@@ -48,7 +53,7 @@ class _Passes(NamedTuple):
 def _compiled(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     """The same for a table that fits the cache, many passes in one call; reseeds come back here."""
 
-    def some_passes(now: _Passes) -> tuple[_Passes, Info]:
+    def some_passes(now: PassesMade) -> tuple[PassesMade, Info]:
         state, rule = now.state, goal.rule
         Z, A = state.Z.copy(), state.means.A.copy()
         room = np.empty(min(FEATURES.passes_together, goal.max_iter - now.made))
@@ -65,7 +70,7 @@ def _compiled(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budge
         scale, K = table.total, start.K
         earlier = tuple([Info(value, scale, 1.0, 0, K) for value in trace[:-1]])
         last = Info(trace[-1], scale, float(ended != _RESTS), 0, K, earlier, idle=ended == _RESTS)
-        return _Passes(state, now.made + len(trace)), last
+        return PassesMade(state, now.made + len(trace)), last
 
-    done = run(some_passes, _Passes(start, 0), budget, phase="K-features", tol=0.0, max_iter=goal.max_iter, always=1)
+    done = run(some_passes, PassesMade(start, 0), budget, phase="K-features", tol=0.0, max_iter=goal.max_iter, always=1)
     return Outcome(done.state.state, done.trace, done.converged)

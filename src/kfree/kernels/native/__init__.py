@@ -5,6 +5,7 @@ for another by its name or place in ``LEVELS``.
 """
 
 import os
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -15,8 +16,13 @@ LEVELS = ("baseline", "avx2", "avx512")
 def usable() -> list[str]:
     """Levels that are built and that this machine runs, narrowest first."""
     return [
-        level for level in LEVELS[: import_module(f"{__name__}._cpu").level() + 1] if find_spec(f"{__name__}._{level}")
+        level for level in LEVELS[: import_module(f"{__name__}._cpu").level() + 1] if _built(f"{__name__}._{level}")
     ]
+
+
+def _built(name: str) -> bool:
+    # an interrupted import may leave a module that works but has no spec, of which ``find_spec`` will not hear
+    return name in sys.modules or find_spec(name) is not None
 
 
 def _choose() -> str:

@@ -6,6 +6,28 @@ import numpy as np
 
 _MOST = 12
 DONE, BIRTH, REPLACED = 0, 1, 2
+GOING, RESTS, DEPENDENT = 0, 1, 2
+
+
+def run_collapsed(X, weight, square, exact, stop, Z, A, trace):
+    """Passes in place that visit every row once, until one changes no row or ``trace`` (inertia after each) is full.
+
+    Returns the number of passes and 1 if it rests, 2 if columns of Z depend on earlier ones (they are the caller's; A
+    is then that of the pass before), 0 if ``trace`` is full or another thread has set ``stop[0]``.
+    """
+    K = Z.shape[1]
+    for count in range(len(trace)):
+        if np.linalg.matrix_rank(Z) < K:
+            return count, DEPENDENT
+        G = _means(X, weight, Z) @ _means(X, weight, Z).T
+        _, _, changed, _ = _visit(X, weight, square, np.inf, 0, exact, stop, 0, Z, G)
+        A[:] = _means(X, weight, Z)
+        trace[count] = _rest(Z, X, weight)
+        if stop[0]:
+            return count + 1, GOING
+        if not changed:
+            return count + 1, RESTS
+    return len(trace), GOING
 
 
 def rebuild(S, T, M, A, G):
@@ -21,12 +43,15 @@ def rebuild(S, T, M, A, G):
     return True
 
 
+def _means(X, weight, Z):
+    """The least-squares means."""
+    root = np.sqrt(weight)[:, None]
+    return np.linalg.lstsq(root * Z, root * X, rcond=None)[0] if Z.shape[1] else np.zeros((0, X.shape[1]))
+
+
 def _rest(Z, X, weight):
     """Weighted sum of squared residuals of the least-squares fit."""
-    root = np.sqrt(weight)[:, None]
-    z = root * Z
-    A = np.linalg.lstsq(z, root * X, rcond=None)[0] if Z.shape[1] else np.zeros((0, X.shape[1]))
-    return float(((root * X - z @ A) ** 2).sum())
+    return float((weight[:, None] * (X - Z @ _means(X, weight, Z)) ** 2).sum())
 
 
 def _cost(n, y, Z, X, weight, others):
