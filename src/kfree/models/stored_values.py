@@ -26,6 +26,7 @@ from kfree.models.stored_types import (
     check_types,
     check_values,
 )
+from kfree.rows.dask import is_dask
 
 _SPARSE: dict[str, type] = {kind.__name__: kind for kind in (sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array)}
 _ODD_FLOATS = ("inf", "-inf", "nan")
@@ -116,7 +117,8 @@ class Writer:
         parameters = model.get_params(deep=False)
         names = sorted(vars(model), key=lambda name: name.startswith("_"))  # arrays get their public names
         cached = {name for name in names if isinstance(getattr(of, name, None), _CACHED)}
-        fitted = {name: vars(model)[name] for name in names if name not in {*parameters, *cached, *self._left_out}}
+        kept = [name for name in names if name not in {*parameters, *cached, *self._left_out}]
+        fitted = {name: vars(model)[name] for name in kept if not is_dask(vars(model)[name])}  # that stays where it is
         check_fitted(of, fitted, where)
         with _columns_of(self, fitted):
             return {

@@ -182,20 +182,30 @@ def _client() -> Any:
 
 def _block(number: int, X: Any, weight: Any) -> Block:
     """Values as kernels take them."""
-    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-    if X.dtype.kind == "f" and X.dtype.itemsize not in (4, 8):
-        X = X.astype(np.float64)
-    if hasattr(X, "has_canonical_format"):
-        X = X.astype(np.float64) if X.dtype.kind != "f" else X
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-    elif not X.flags.aligned:  # as it came over the network
-        X = X.copy()
-    weight = _NONE if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    X = _aligned_sparse(X.tocsr()) if hasattr(X, "tocsr") else _aligned(np.asarray(X))
+    weight = _NONE if weight is None else _aligned(np.ascontiguousarray(weight, dtype=np.float64))
     if weight.size and weight.size != X.shape[0]:
         raise BlockError(number, f"sample_weight has {weight.size} entries where X has {X.shape[0]} rows.")
     return Block(X, weight, number)
+
+
+def _aligned(values: Array) -> Array:
+    """Numbers in their places in memory, where they are not as they came over the network."""
+    if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
+        return values.astype(np.float64)
+    return values if values.flags.aligned else values.copy()
+
+
+def _aligned_sparse(X: Any) -> Any:
+    """The same, with one entry for each place."""
+    kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+    parts = X.data.astype(kind, copy=False), X.indices, X.indptr
+    if not all(part.flags.aligned for part in parts) or X.dtype != kind:
+        X = type(X)(tuple(map(_aligned, parts)), shape=X.shape)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 # -- on the side of a worker -------------------------------------------------------------------------------------------
@@ -273,6 +283,7 @@ class WorkerBlocks(Blocks):
     def some(self, numbers: Sequence[int]) -> "WorkerBlocks":
         """Only these blocks, from now on."""
         self._numbers, self.count = list(numbers), len(numbers)
+        self._homes = self._where()
         return self
 
     def ask(self, question: Question, arguments: Sequence[Any], merge: Callable[[A, A], A]) -> A:

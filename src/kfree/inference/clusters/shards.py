@@ -585,7 +585,9 @@ class Shards(Labelling):
         self._note(Relabelling(new, gone))
 
     def loosen(self, before: Centres, after: Centres, kept: Array, reach: Array | None) -> None:
-        """Make bounds hold for centres that have moved."""
+        """Make bounds hold for centres that have moved; before an assignment there are none."""
+        if not self._log.steps:
+            return
         self._note(Loosening(Given.of(after), kept, reach))
         self._loosened = after
 
