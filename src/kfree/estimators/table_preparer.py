@@ -41,7 +41,7 @@ class TablePreparer(Saveable, TransformerMixin, BaseEstimator):
         One line for each column of the table: what was done, and why.
     n_features_in_ : int
         Number of columns of the table.
-    feature_names_in_ : array (n_features_in_,)
+    feature_names_in_ : array (n_features,)
         Their names, if it was a frame.
 
     See Also
