@@ -13,6 +13,8 @@ pytest.importorskip("click")
 pytest.importorskip("rich")
 
 import kfree
+from kfree.cli.commands import _COLUMN_KINDS
+from kfree.models.table_choices import USER_KINDS
 from support.command_line import Caller, table, three_groups
 
 
@@ -72,6 +74,15 @@ def test_letters_that_are_not_utf8_are_told(call, tmp_path, content):
         assert "Pass --encoding" in said
 
 
+def test_files_that_are_no_text_or_two_bytes_a_letter_are_told(call, tmp_path):
+    (tmp_path / "wide.csv").write_text("a,b\n1,2\n3,4\n9,9\n", encoding="utf16")
+    assert "wide.csv is written in UTF-16. Pass --encoding utf16." in call.fails("cluster", "wide.csv")
+    assert "3 rows, 2 columns" in call("info", "wide.csv", "--encoding", "utf16").out
+    (tmp_path / "sheet.csv").write_bytes(b"PK\x03\x04\x00\x00 not a text")
+    assert "sheet.csv is no text. Save it as CSV" in call.fails("cluster", "sheet.csv")
+    assert "'klingon' is not known" in call.fails("cluster", "wide.csv", "--encoding", "klingon", code=2)
+
+
 def test_another_encoding_can_be_said(call, tmp_path):
     frame = table(größe=np.arange(60.0))
     csv.write_csv(frame, tmp_path / "some.csv")
@@ -99,7 +110,16 @@ def test_kinds_and_shapes_that_cannot_be_meant_are_told(call, tmp_path):
     assert "such as region=category" in call.fails("cluster", "some.csv", "--kind", "region", code=2)
     assert "such as 28x28" in call.fails("cluster", "some.csv", "--images", "8", code=2)
     assert "no such" in call.fails("cluster", "some.csv", "--kind", "no such=category")
-    assert "numbr" in call.fails("cluster", "some.csv", "--kind", "spent=numbr")
+    said = "'numbr' is no kind of column. Pass number, category, date, leave out."
+    assert said in call.fails("cluster", "some.csv", "--kind", "spent=numbr", code=2)
+    assert "--images 4x4 means 16 numbers in a row, but some.csv has 3" in call.fails(
+        "cluster", "some.csv", "--images", "4x4"
+    )
+    assert os.listdir(tmp_path) == ["some.csv"]
+
+
+def test_kinds_of_columns_are_those_of_the_preparer():
+    assert _COLUMN_KINDS == USER_KINDS
 
 
 def test_without_a_command_there_is_help(call):
