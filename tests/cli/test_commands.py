@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -260,6 +261,15 @@ def test_a_look_at_a_file(call, tmp_path):
     assert [column["name"] for column in told["columns"]] == ["customer", "spent", "visits", "city"]
     np.save("some.npy", three_groups())
     assert "60 rows, 2 columns" in call("info", "some.npy").out
+
+
+@pytest.mark.parametrize("command", ["cluster", "mixture", "features"])
+@pytest.mark.parametrize("columns", ["spent", "spent,visits"])
+def test_no_warning_of_a_library_gets_through(call, some, command, columns):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = call(command, some, "--id", "customer", "--columns", columns)
+    assert done.code == 0, done.err
 
 
 def test_pages_are_written(call, some, tmp_path):

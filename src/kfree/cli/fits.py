@@ -117,13 +117,13 @@ def run(order: Order) -> Outcome:
             model = _fitted(order, model, loaded)
         if seen.came:
             order.talk.note("Interrupted: taking the best so far ...")
-        found, labels = _parts(order, model, loaded), loaded.labels(model)
+        with order.talk.progress("writing what was found"):
+            found, labels = _parts(order, model, loaded), loaded.labels(model)
+            if part is not None:
+                _write(order, part, model, loaded, found, labels)
+        files = [] if part is None else [name for name in order.files if (part / name).exists()]
         if part is None:
             print_table(labels)
-            files = []
-        else:
-            _write(order, part, model, loaded, found, labels)
-            files = [name for name in order.files if (part / name).exists()]
     return Outcome(model, found, files, seen.came)
 
 
