@@ -63,6 +63,7 @@ def test_a_file_that_is_not_there_may_have_a_neighbour(call, tmp_path):
     assert "Did you mean customers.csv?" in call.fails("cluster", "custmers.csv")
     assert "There is no file nothing.csv. Check the name" in call.fails("cluster", "nothing.csv")
     assert "is a folder" in call.fails("cluster", tmp_path)
+    assert "*.csv is a pattern, and a command reads one file" in call.fails("cluster", "*.csv")
 
 
 @pytest.mark.parametrize("content", ["naïve,b\n1,2\n3,4\n", "a,b\n1,x\n3,é\n", "a,b\n" + "1,2\n" * 300_000 + "3,é\n"])

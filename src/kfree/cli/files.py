@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from kfree.cli.talk import Problem, listed
 from kfree.files.formats import HEAD, Dialect, decoded, format_of, formats, neighbour, open_parquet, ragged
 
+_MANY_FILES = 'Tables in many files are read in Python: kfree.read("folder/*.parquet").'
 #: How UTF-16 begins.
 _TWO_BYTES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -50,12 +51,14 @@ def find(name: str, format: str | None, otherwise: str) -> File:
     if name == "-":
         return File("stdin", sys.stdin.buffer.read(), format or otherwise)
     path = Path(name)
+    if "*" in name and not path.exists():
+        raise Problem(f"{name} is a pattern, and a command reads one file. {_MANY_FILES}")
     if not path.exists():
         near = neighbour(path)
         hint = f"Did you mean {near}?" if near else "Check the name, or pass - to read stdin."
         raise Problem(f"There is no file {name}. {hint}")
     if path.is_dir():
-        raise Problem(f"{name} is a folder. Pass a file; only topics are read from a folder, of .txt files.")
+        raise Problem(f"{name} is a folder. Pass a file; kfree topics reads a folder of .txt files. {_MANY_FILES}")
     known = format or format_of(path)
     if known is None:
         raise Problem(
