@@ -8,6 +8,7 @@ noise? Nobody says that it has seven segments.
 
 # %%
 # A display with seven segments shows any combination of them.
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 

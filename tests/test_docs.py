@@ -3,6 +3,7 @@
 import ast
 import doctest
 import importlib
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -116,6 +117,15 @@ def test_examples_of_docstrings_are_true(name):
 def test_every_public_name_has_a_page_of_the_api():
     listed = set(re.findall(r"^   ([\w.]+)$", (ROOT / "docs" / "api" / "index.rst").read_text(), re.MULTILINE))
     assert set(kfree.__all__) - {"__version__"} <= listed
+
+
+@pytest.mark.parametrize("name", sorted(set(kfree.__all__) - {"__version__"}))
+def test_the_site_takes_no_name_of_a_docstring_for_a_link(name):
+    text = inspect.getdoc(getattr(kfree, name)) or ""
+    text = re.sub(r"^\.\. math::.*\n(\n|[ ].*\n)+", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^\s*(>>>|\.\.\. ).*$|``[^`]*``|`[^`]*`", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^\w+(, \w+)*( :|,?$)", "", text, flags=re.MULTILINE)  # what is described
+    assert not re.findall(r"(?<![\w.])[A-Za-z]\w*_(?!\w)", text)
 
 
 def test_the_readme_is_short():

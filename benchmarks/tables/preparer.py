@@ -35,6 +35,8 @@ NOTES = [
 MOST = 5000
 #: Draws of rows, of which the mean is shown: on some tables several numbers of clusters are equally clear.
 DRAWS = 5
+#: Agreement that differs by less is level.
+LEVEL = 0.1
 
 
 def real():
@@ -111,4 +113,12 @@ def make(settings):
         rows.append([f"{name} ({np.unique(truth).size})", shape, *(f"{k}, {value:.2f}" for k, value in cells)])
         agreement.append([value for _, value in cells])
     rows.append(["mean", "", *(f"{value:.3f}" for value in np.mean(agreement, axis=0))])
-    return Table("preparer", "Tables as they are", TEXT, HEADER, rows, NOTES)
+    return Table("preparer", "Tables as they are", f"{verdict(sets, agreement)} {TEXT}", HEADER, rows, NOTES)
+
+
+def verdict(sets, agreement):
+    """What the table says, in a sentence."""
+    behind = [name for (name, *_), (ours, hers, _) in zip(sets, agreement) if ours < hers - LEVEL]
+    where = f"; behind on {', '.join(behind)}" if behind else ""
+    number = f"{len(sets) - len(behind)} of {len(sets)} tables"
+    return f"`TablePreparer()` is ahead of a careful analyst, or level (within {LEVEL}), on {number}{where}."

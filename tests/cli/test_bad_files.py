@@ -13,6 +13,8 @@ pytest.importorskip("click")
 pytest.importorskip("rich")
 
 import kfree
+from kfree.cli.commands import _COLUMN_KINDS
+from kfree.models.table_choices import USER_KINDS
 from support.command_line import Caller, table, three_groups
 
 
@@ -61,6 +63,7 @@ def test_a_file_that_is_not_there_may_have_a_neighbour(call, tmp_path):
     assert "Did you mean customers.csv?" in call.fails("cluster", "custmers.csv")
     assert "There is no file nothing.csv. Check the name" in call.fails("cluster", "nothing.csv")
     assert "is a folder" in call.fails("cluster", tmp_path)
+    assert "*.csv is a pattern, and a command reads one file" in call.fails("cluster", "*.csv")
 
 
 @pytest.mark.parametrize("content", ["naïve,b\n1,2\n3,4\n", "a,b\n1,x\n3,é\n", "a,b\n" + "1,2\n" * 300_000 + "3,é\n"])
@@ -70,6 +73,15 @@ def test_letters_that_are_not_utf8_are_told(call, tmp_path, content):
         said = call.fails(command, name)
         assert f"{name} is not written in UTF-8" in said
         assert "Pass --encoding" in said
+
+
+def test_files_that_are_no_text_or_two_bytes_a_letter_are_told(call, tmp_path):
+    (tmp_path / "wide.csv").write_text("a,b\n1,2\n3,4\n9,9\n", encoding="utf16")
+    assert "wide.csv is written in UTF-16. Pass --encoding utf16." in call.fails("cluster", "wide.csv")
+    assert "3 rows, 2 columns" in call("info", "wide.csv", "--encoding", "utf16").out
+    (tmp_path / "sheet.csv").write_bytes(b"PK\x03\x04\x00\x00 not a text")
+    assert "sheet.csv is no text. Save it as CSV" in call.fails("cluster", "sheet.csv")
+    assert "'klingon' is not known" in call.fails("cluster", "wide.csv", "--encoding", "klingon", code=2)
 
 
 def test_another_encoding_can_be_said(call, tmp_path):
@@ -99,7 +111,16 @@ def test_kinds_and_shapes_that_cannot_be_meant_are_told(call, tmp_path):
     assert "such as region=category" in call.fails("cluster", "some.csv", "--kind", "region", code=2)
     assert "such as 28x28" in call.fails("cluster", "some.csv", "--images", "8", code=2)
     assert "no such" in call.fails("cluster", "some.csv", "--kind", "no such=category")
-    assert "numbr" in call.fails("cluster", "some.csv", "--kind", "spent=numbr")
+    said = "'numbr' is no kind of column. Pass number, category, date, leave out."
+    assert said in call.fails("cluster", "some.csv", "--kind", "spent=numbr", code=2)
+    assert "--images 4x4 means 16 numbers in a row, but some.csv has 3" in call.fails(
+        "cluster", "some.csv", "--images", "4x4"
+    )
+    assert os.listdir(tmp_path) == ["some.csv"]
+
+
+def test_kinds_of_columns_are_those_of_the_preparer():
+    assert _COLUMN_KINDS == USER_KINDS
 
 
 def test_without_a_command_there_is_help(call):

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,8 @@ def test_no_two_options_of_a_command_have_one_name(name):
 
 def test_prepared_tables_are_told_and_centres_have_the_units_of_the_file(call, tmp_path):
     colour = ["red", "red", "blue"] * 20
-    csv.write_csv(table(colour=colour, always=["x"] * 60), tmp_path / "some.csv")
+    since = ["2024-01-31", "2023-05-05"] * 30
+    csv.write_csv(table(colour=colour, always=["x"] * 60, since=since), tmp_path / "some.csv")
     done = call.fit("cluster", "some.csv", "-k", "3")
     assert done.code == 0, done.err
     assert "customer: left out" in done.err
@@ -83,7 +85,9 @@ def test_prepared_tables_are_told_and_centres_have_the_units_of_the_file(call, t
     assert in_three(labels("some-clusters/labels.csv"))
     spent = sorted(map(float, labels("some-clusters/clusters.csv", "spent")))
     assert spent[2] == pytest.approx(40, abs=2)
+    assert spent == [float(f"{value:.6g}") for value in spent]
     assert set(labels("some-clusters/clusters.csv", "colour")) <= {"red", "blue"}
+    assert all(re.fullmatch(r"202\d-\d\d-\d\d", day) for day in labels("some-clusters/clusters.csv", "since"))
     done = call("predict", "some-clusters", "some.csv")
     assert done.out == (tmp_path / "some-clusters" / "labels.csv").read_text()
 
@@ -260,6 +264,15 @@ def test_a_look_at_a_file(call, tmp_path):
     assert [column["name"] for column in told["columns"]] == ["customer", "spent", "visits", "city"]
     np.save("some.npy", three_groups())
     assert "60 rows, 2 columns" in call("info", "some.npy").out
+
+
+@pytest.mark.parametrize("command", ["cluster", "mixture", "features"])
+@pytest.mark.parametrize("columns", ["spent", "spent,visits"])
+def test_no_warning_of_a_library_gets_through(call, some, command, columns):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = call(command, some, "--id", "customer", "--columns", columns)
+    assert done.code == 0, done.err
 
 
 def test_pages_are_written(call, some, tmp_path):

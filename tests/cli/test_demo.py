@@ -1,6 +1,8 @@
 """``kfree demo``: three files, what is found in them, and a page about each."""
 
 import csv
+import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -38,6 +40,9 @@ def test_the_demo_tells_three_stories_and_a_second_run_spoils_nothing(call):
     assert "5 topics were found" in done.err
     assert "7 parts were found" in done.err
     assert "Warning" not in done.err
+    customers_page = Path("demo", "customers", "report.html").read_text(encoding="utf-8")
+    assert "At least 6 groups" not in customers_page  # of four
+    assert re.search(r"customer since</th>\s*<td[^>]*>.*?<td[^>]*>\d{4}-\d\d-\d\d<", customers_page, re.DOTALL)
     assert max(map(len, done.err.splitlines())) <= 110
     assert len(done.err.splitlines()) < 50
     assert len(labels("demo/customers/labels.csv")) == 600
@@ -49,6 +54,20 @@ def test_the_demo_tells_three_stories_and_a_second_run_spoils_nothing(call):
     assert call("demo", "--force", "--no-report").code == 0
     assert Path("demo/customers/labels.csv").read_text() == before
     assert own.read_text() == "mine"
+
+
+def test_a_demo_without_room_leaves_nothing(call):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for room in (100, 40_000):  # not even for a file; for one, but not for what is found in it
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+        try:
+            done = call("demo")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert done.code == 1
+        assert "There is no room for demo" in done.err
+        assert not os.listdir()
 
 
 def test_a_quiet_demo_says_nothing_and_finds_the_things_that_were_drawn(call):

@@ -212,6 +212,12 @@ def test_values_below_zero_that_the_fit_had_none_of_are_numbers():
         (["a", "b", "c"] * 99 + ["d", "e", None], "category; 4 levels; 2 rare levels"),
         ([None] * 20 + [f"cabin {i}" for i in range(10)], "category; missing (67 %) or not, as its 10 values are rare"),
         (["2024-01-31", "2024-02-29", "2023-05-05"] * 5, "date; 2023-05-05 to 2024-02-29"),
+        (["31.01.2024", "29.2.2024", "05.05.2023 12:30", None] * 5, "date; 2023-05-05 to 2024-02-29"),
+        (["31.02.2024", "29.02.2024", "05.05.2023"] * 5, "category; 3 levels"),
+        (
+            [f"{i % 12 + 1}/{i % 28 + 1}/2024" for i in range(60)],
+            "left out; text that is different in every row; if they are dates, write them as 2024-01-31 or 31.01.2024",
+        ),
         (["2024-02-31", "2024-02-29", "2023-05-05"] * 5, "category; 3 levels"),
         ([date(2024, 1, 1), datetime(2023, 5, 5, 12), None] * 5, "date; 2023-05-05 to 2024-01-01"),
         ([datetime(2024, 1, i + 1, tzinfo=UTC) for i in range(9)], "date; 2024-01-01 to 2024-01-09"),

@@ -32,7 +32,10 @@ def fails(kind, path, *words, **options):
 
 def test_a_missing_file_is_told_with_one_that_is_like_it(tmp_path):
     write_csv(tmp_path, table(rows(n=5)))
-    fails(FileNotFoundError, tmp_path / "y.csv", "There is no file", "Did you mean", "x.csv")
+    assert "Did you mean" not in fails(FileNotFoundError, tmp_path / "y.csv", "There is no file")
+    (tmp_path / "x.csv").rename(tmp_path / "sales.csv")
+    fails(FileNotFoundError, tmp_path / "sale.csv", "Did you mean", "sales.csv")
+    fails(FileNotFoundError, tmp_path / "sales.parquet", "Did you mean", "sales.csv")
     fails(FileNotFoundError, tmp_path / "*.parquet", "There is no file")
     fails(ValueError, "s3://bucket/x.parquet", "is an address", "polars.scan_parquet")
 

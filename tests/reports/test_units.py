@@ -1,5 +1,7 @@
 """Centres of prepared tables are told in the units of the table."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,18 @@ def test_centres_are_told_in_the_units_of_the_table(columns, tmp_path, library):
     centres = np.asarray(preparer.inverse_transform(model.cluster_centers_)["pay"])
     np.testing.assert_allclose(sorted(centres), [1500, 7000], rtol=0.02)
     assert all(f">{number(centre)}<" in text.replace("\n", "") for centre in centres)
+
+
+def test_dates_are_told_as_dates_and_levels_as_shares(columns, tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({**columns, "since": ["2020-03-01"] * 30 + ["2024-05-02"] * 30})
+    frame.loc[:29, "colour"] = "red"
+    frame.loc[:1, "since"] = "2020-03-02"
+    preparer = TablePreparer().set_output(transform="pandas").fit(frame)
+    X = preparer.transform(frame)
+    page = report(DPMeans(n_clusters=2).fit(X), X, tmp_path / "page.html", preparer=preparer).read_text("utf-8")
+    cells = set(re.findall(r">([^<>]+)<", page))
+    assert {"2020-03-01", "2024-05-02", "100\u00a0%", "33\u00a0%", "67\u00a0%"} <= cells
 
 
 def test_what_cannot_be_the_preparer_is_told(columns, tmp_path):

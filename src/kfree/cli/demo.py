@@ -1,7 +1,8 @@
 """Three small files that are made here, each run through the same command as any other file."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from kfree.cli.demo_table import customers
 from kfree.cli.demo_texts import messages
 from kfree.cli.files import Asked
 from kfree.cli.fits import REPORT, Order, Outcome, run
-from kfree.cli.outputs import check_free, write_table
+from kfree.cli.outputs import check_free, new_file, write_table
 from kfree.cli.tables import Pick
 from kfree.cli.talk import Talk
 
@@ -40,14 +41,30 @@ def show(out: str, page: bool, force: bool, talk: Talk) -> int:
     for number, story in enumerate(_STORIES, 1):
         file = folder / story.file
         talk.note(f"{number}. {story.before.format(file=file)}")
-        story.make(file)
         order = Order(story.command, str(file), Asked(), Pick(), {}, talk.hushed(), str(folder / story.name))
-        outcome = run(order._replace(page=page, force=force, **story.settings))
+        with _nothing_left(folder, file):
+            with new_file(file) as part:
+                story.make(part)
+            outcome = run(order._replace(page=page, force=force, **story.settings))
         _tell(story, outcome, folder, page, talk)
         if outcome.interrupted:
             return 130
     talk.note("Now a file of your own: kfree info FILE looks at it, kfree cluster FILE finds its clusters.")
     return 0
+
+
+@contextmanager
+def _nothing_left(folder: Path, file: Path) -> Iterator[None]:
+    """Without what was found in it a file is of no use: an error or Ctrl-C takes it away, and the folder if empty."""
+    new = not file.exists()
+    try:
+        yield
+    except BaseException:
+        if new:
+            file.unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+        raise
 
 
 def _tell(story: Story, outcome: Outcome, folder: Path, page: bool, talk: Talk) -> None:

@@ -1,5 +1,6 @@
 """Files that commands read: tables of columns, arrays, sparse matrices. Format by extension, or as the user says."""
 
+import codecs
 import io
 import re
 import sys
@@ -14,6 +15,10 @@ import scipy.sparse as sp
 
 from kfree.cli.talk import Problem, listed
 from kfree.files.formats import HEAD, Dialect, decoded, format_of, formats, neighbour, open_parquet, ragged
+
+_MANY_FILES = 'Tables in many files are read in Python: kfree.read("folder/*.parquet").'
+#: How UTF-16 begins.
+_TWO_BYTES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Asked(NamedTuple):
@@ -46,16 +51,19 @@ def find(name: str, format: str | None, otherwise: str) -> File:
     if name == "-":
         return File("stdin", sys.stdin.buffer.read(), format or otherwise)
     path = Path(name)
+    if "*" in name and not path.exists():
+        raise Problem(f"{name} is a pattern, and a command reads one file. {_MANY_FILES}")
     if not path.exists():
         near = neighbour(path)
         hint = f"Did you mean {near}?" if near else "Check the name, or pass - to read stdin."
         raise Problem(f"There is no file {name}. {hint}")
     if path.is_dir():
-        raise Problem(f"{name} is a folder. Pass a file; only topics are read from a folder, of .txt files.")
+        raise Problem(f"{name} is a folder. Pass a file; kfree topics reads a folder of .txt files. {_MANY_FILES}")
     known = format or format_of(path)
     if known is None:
         raise Problem(
-            f"The format of {name} cannot be told from its name. Pass --format, one of {listed(formats(), 20)}."
+            f"The format of {name} cannot be told from its name. Pass --format, one of {listed(formats(), 20)}; save "
+            "spreadsheets as CSV first."
         )
     return File(name, path, known)
 
@@ -71,8 +79,9 @@ def read(file: File, asked: Asked) -> Any:
     except Problem:
         raise
     except (pa.ArrowInvalid, ValueError, EOFError, KeyError) as error:
+        why = str(error).rstrip(". ")
         raise Problem(
-            f"{file.name} cannot be read as {file.format}: {error}. Is it whole, and is --format right?"
+            f"{file.name} cannot be read as {file.format}: {why}. Is it whole, and is --format right?"
         ) from error
 
 
@@ -113,7 +122,11 @@ def _head(file: File, encoding: str) -> str:
     with file.open() as stream:
         start = stream.read(HEAD)
     if not start.strip():
-        raise Problem(f"{file.name} is empty.")
+        raise Problem(f"{file.name} is empty. Pass one with rows.")
+    if start[:2] in _TWO_BYTES and encoding == "utf8":
+        raise Problem(f"{file.name} is written in UTF-16. Pass --encoding utf16.")
+    if b"\0" in start and start[:2] not in _TWO_BYTES:
+        raise Problem(f"{file.name} is no text. Save it as CSV or Parquet, or pass --format.")
     head = decoded(start, encoding)
     if head is None:
         raise other_letters(file.name, encoding)

@@ -1,6 +1,7 @@
 """The commands that fit: read, fit, write, say what was found and what to do next."""
 
 import json
+import math
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,9 +61,11 @@ class Order(NamedTuple):
 
     @property
     def prepared(self) -> bool:
-        """Whether columns of a frame are prepared: not if they must stay counts, or as they are."""
+        """Whether columns of a frame are prepared: not if they must stay counts, or pixels, or as they are."""
+        if self.as_is or self.images is not None:
+            return False
         likeness = self.parameters.get("divergence") or self.parameters.get("family")
-        return not self.as_is and likeness in (None, "sqeuclidean", "gaussian", "diag", "spherical")
+        return likeness in (None, "sqeuclidean", "gaussian", "diag", "spherical")
 
     @property
     def parts(self) -> str:
@@ -112,13 +115,15 @@ def run(order: Order) -> Outcome:
         loaded = _load(order)
         with order.talk.progress(f"fitting {type(model).__name__}"):
             model = _fitted(order, model, loaded)
-        found, labels = _parts(order, model, loaded), loaded.labels(model)
+        if seen.came:
+            order.talk.note("Interrupted: taking the best so far ...")
+        with order.talk.progress("writing what was found"):
+            found, labels = _parts(order, model, loaded), loaded.labels(model)
+            if part is not None:
+                _write(order, part, model, loaded, found, labels)
+        files = [] if part is None else [name for name in order.files if (part / name).exists()]
         if part is None:
             print_table(labels)
-            files = []
-        else:
-            _write(order, part, model, loaded, found, labels)
-            files = [name for name in order.files if (part / name).exists()]
     return Outcome(model, found, files, seen.came)
 
 
@@ -176,6 +181,12 @@ def load_rows(order: Order) -> tuple[Rows, Any]:
     rows = read_rows(file, order.asked, order.pick)
     check_enough(file, rows.X if rows.frame is None else rows.frame)
     order.talk.note(f"{rows.n} rows, {len(rows.columns)} columns of {file.name}.")
+    if order.images is not None and math.prod(order.images) != len(rows.columns):
+        shape = "x".join(map(str, order.images))
+        raise Problem(
+            f"--images {shape} means {math.prod(order.images)} numbers in a row, but {file.name} has "
+            f"{len(rows.columns)}. Colours need x3 after height and width."
+        )
     if rows.frame is None or not order.prepared:
         return rows.as_numbers(file), None
     if order.earlier is not None and order.earlier.preparer is not None:

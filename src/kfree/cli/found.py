@@ -1,6 +1,7 @@
 """What a fitted model has found, as tables: a label for each row, a line for each cluster, topic or feature."""
 
 from collections.abc import Sequence
+from datetime import datetime, time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,7 +84,14 @@ def _in_units(preparer: Any, centres: Any) -> Columns:
     """Centres as rows of the table that was prepared, without columns of which nothing is known."""
     frame = preparer.inverse_transform(centres)
     known = [name for name in frame.column_names if frame.column(name).null_count < len(centres)]
-    return Columns(known, [frame.column(name).to_pylist() for name in known])
+    return Columns(known, [list(map(_readable, frame.column(name).to_pylist())) for name in known])
+
+
+def _readable(value: Any) -> Any:
+    """Six digits of a number, which is a mean and no sharper; of a time at midnight the day."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    return value.date() if isinstance(value, datetime) and value.time() == time() else value
 
 
 def _part(noun: str, size: Any, share: Any, words: list[str], centres: Columns) -> Part:

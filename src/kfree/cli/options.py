@@ -143,8 +143,10 @@ class ModelCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Its own options first, those of the estimators under a heading."""
-        own = [param.get_help_record(ctx) for param in super().get_params(ctx) if isinstance(param, click.Option)]
-        theirs = [param.get_help_record(ctx) for param in self._of_models()]
+        first = [param for param in self._of_models() if param.name in _SHORT]  # what most people look for
+        mine = [*first, *(param for param in super().get_params(ctx) if isinstance(param, click.Option))]
+        own = [param.get_help_record(ctx) for param in mine]
+        theirs = [param.get_help_record(ctx) for param in self._of_models() if param not in first]
         for title, records in (("Options", own), (f"Parameters of {' and '.join(self.models)}", theirs)):
             with formatter.section(title):
                 formatter.write_dl([record for record in records if record is not None])

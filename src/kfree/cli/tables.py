@@ -65,7 +65,7 @@ def read_rows(file: File, asked: Asked, pick: Pick) -> Rows:
     data = read(file, asked._replace(as_text=names))
     check_names(file, names_of(data))
     if data.shape[0] == 0 or data.shape[1] == 0:
-        raise Problem(f"{file.name} has no rows." if data.shape[1] else f"{file.name} has no columns.")
+        raise Problem(f"{file.name} has no {'rows' if data.shape[1] else 'columns'}. Pass one with both.")
     columns = _chosen(file, names_of(data), pick)
     apart = {name: _column(data, name) for name in pick.apart}
     framed = isinstance(data, pa.Table)

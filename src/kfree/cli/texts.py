@@ -98,7 +98,7 @@ def _field(file: File, asked: Asked, pick: Pick, field: str) -> tuple[list[str],
         )
     check_columns(file, data.column_names, pick.apart)
     if data.num_rows == 0:
-        raise Problem(f"{file.name} has no rows.")
+        raise Problem(f"{file.name} has no rows. Pass one with a text in each.")
     kind = data.schema.field(field).type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise Problem(f"Column {field!r} of {file.name} holds no text. Say where the texts are: --text COLUMN.")

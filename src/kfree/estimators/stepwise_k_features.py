@@ -7,7 +7,7 @@ from kfree.rows import set_span_threads
 
 
 class StepwiseKFeatures(BinaryFeatures):
-    r"""Binary latent features, their number found by growing: K-features for K = 1, 2, ... as long as it pays.
+    r"""Binary latent features, their number found by growing: one more feature as long as it pays.
 
     Minimises the objective of :class:`BPMeans`, :math:`F_K = J_K + \mathrm{lam} \cdot K`, where :math:`J_K` is the
     least inertia of K features. The path of J_K does not depend on lam except for where it stops: it is kept as

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfree.estimators._saving import Saveable
 from kfree.estimators._sklearn import check_frame, check_names_in, check_plain_table
+from kfree.families import Array
 from kfree.models.parameter_tables import TABLE_PREPARER
 from kfree.models.parameters import check_parameters
 from kfree.models.profile_names import Spoken
@@ -41,7 +42,7 @@ class TablePreparer(Saveable, TransformerMixin, BaseEstimator):
         One line for each column of the table: what was done, and why.
     n_features_in_ : int
         Number of columns of the table.
-    feature_names_in_ : array (n_features_in_,)
+    feature_names_in_ : array (n_features,)
         Their names, if it was a frame.
 
     See Also
@@ -166,6 +167,10 @@ class TablePreparer(Saveable, TransformerMixin, BaseEstimator):
     def _spoken(self) -> list[Spoken]:
         """How names of clusters speak of the prepared columns."""
         return self._table.spoken()
+
+    def _shown(self, X: Array) -> list[Array]:
+        """Each of the prepared columns as reports tell it."""
+        return self._table.shown(X)
 
     def _check_parameters(self) -> None:
         check_parameters(self._parameters, {"kinds": self.kinds})

@@ -108,8 +108,9 @@ def neighbour(path: Path) -> Path | None:
         beside = [other.name for other in path.absolute().parent.iterdir()]
     except OSError:
         return None
-    near = difflib.get_close_matches(path.name, beside, n=1)
-    return path.parent / near[0] if near else None
+    near = [name for name in beside if difflib.get_close_matches(path.stem, [Path(name).stem])]  # ".csv" is no likeness
+    best = difflib.get_close_matches(path.name, near, n=1, cutoff=0.0)
+    return path.parent / best[0] if best else None
 
 
 def near_name(name: str, names: Sequence[str], listed: Callable[[Sequence[str]], str] | None = None) -> str:

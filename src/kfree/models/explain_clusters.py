@@ -55,7 +55,9 @@ def _chosen(found: Found, choice: Choice) -> list[str]:
     if found.n_clusters != choice.best:
         first += f" {choice.best} would be clearer still, but no price of a cluster leads to that number."
     gaps = f"At least {choice.n_groups} groups are separated by clear gaps." if choice.n_groups > 1 else ""
-    if choice.furthest < choice.best:
+    if choice.n_groups > found.n_clusters:  # "4 clusters" and "at least 6 groups" would not be believed together
+        gaps = f"Clear gaps part them further, into at least {choice.n_groups} groups."
+    if choice.furthest < choice.best == found.n_clusters:
         gaps = f"{choice.furthest} would stand out more, but {choice.least} groups are separated by clear gaps."
     next_best = f"The next best numbers are {listed(sorted(others[:2]))}." if len(others) > 1 else ""
     return [first, next_best, gaps, _price(found)]

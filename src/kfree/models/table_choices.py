@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from kfree.models.table_columns import (
     bent,
     days_of,
 )
-from kfree.models.table_reading import TableColumn
+from kfree.models.table_reading import DATES, TableColumn
 
 #: What a user may call a column.
 USER_KINDS = ("number", "category", "date", "leave out")
@@ -41,6 +41,8 @@ _RARE_LEVEL, _ONE_ROW = 0.01, 2
 _VARIANCE = 0.25
 # Rows from which on whole numbers may count them; how much of their range they fill; and how straight they rise.
 _COUNTED_ROWS, _DENSE, _STRAIGHT = 20, 0.9, 0.9999
+# What may be a date whose day and month nobody can tell apart, with a time or without.
+_DATE = re.compile(r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}([T ].*)?")
 # Names that say number of a row, which prove something for whole numbers that are all different.
 _ID_NAME = re.compile(r"(^|[^a-z])(id|ids|key|uuid|guid|index|idx|nr|no|number)$", re.IGNORECASE)
 
@@ -166,10 +168,11 @@ def _category(column: TableColumn, distinct: int, forced: bool) -> PreparedColum
     least = max(_ONE_ROW, _RARE_LEVEL * n)
     rare = [level for level, size in count.items() if size < least] if distinct > 2 else []
     pooled = sum(count[level] for level in rare)
-    if pooled > n / 2 and distinct == n - m and not forced:
-        return LeftOut(column.name, None, "left out; text that is different in every row")
     if pooled > n / 2:
-        return LeftOut(column.name, None, f"left out; {distinct} different values, most of them in few rows")
+        why = f"{distinct} different values, most of them in few rows"
+        if distinct == n - m and not forced:
+            why = "text that is different in every row"
+        return LeftOut(column.name, None, f"left out; {why}{_may_be_dates(count)}")
     rare = rare if len(rare) > 1 else []
     kept = _in_order([level for level in count if level not in set(rare)])
     blank = m > _MANY_MISSING * n
@@ -179,6 +182,13 @@ def _category(column: TableColumn, distinct: int, forced: bool) -> PreparedColum
     weight = float(np.sqrt(_VARIANCE / max(1 - (share**2).sum(), 0.5)))
     why = _said(levels, rare, m, blank, n)
     return CategoryColumn(column.name, tuple(levels), share, bool(rare), blank, weight, why)
+
+
+def _may_be_dates(levels: Iterable[Any]) -> str:
+    """What to do if text is a date of which nobody knows what comes first."""
+    if not all(isinstance(level, str) and _DATE.fullmatch(level) for level in levels):
+        return ""
+    return f"; if they are dates, write them as {DATES}"
 
 
 def _said(levels: list[Any], rare: list[Any], m: int, blank: bool, n: int) -> str:

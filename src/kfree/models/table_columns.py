@@ -45,6 +45,11 @@ class NumberColumn(NamedTuple):
         """As what it is, and as often missing."""
         return [Spoken(self.name, ""), Spoken(f"no {self.name}", "choice")][: len(self.names())]
 
+    def shown(self, block: Array) -> list[Array]:
+        """Each of its columns as it is told: values in the users' units, and shares of missing ones."""
+        told = [self.decode(block)]
+        return [*told, np.clip(block[:, 1] / self.flag, 0.0, 1.0)] if self.flag else told
+
     def encode(self, column: TableColumn) -> Array:
         """Scaled values, and the flag."""
         x = column.values
@@ -91,6 +96,10 @@ class DateColumn(NamedTuple):
     def spoken(self) -> list[Spoken]:
         """As early or late."""
         return [Spoken(self.name, "date"), *self.days.spoken()[1:]]
+
+    def shown(self, block: Array) -> list[Array]:
+        """Dates or durations, and shares of missing ones."""
+        return [self.decode(block), *self.days.shown(block)[1:]]
 
     def encode(self, column: TableColumn) -> Array:
         """Scaled days, and the flag."""
@@ -151,13 +160,20 @@ class CategoryColumn(NamedTuple):
         blank = last if self.blank else -1
         return np.array([blank if value is None else number.get(value, other) for value in values], np.intp)
 
+    def shown(self, block: Array) -> list[Array]:
+        """Shares of the levels."""
+        return list(np.clip(self._shares(block), 0.0, 1.0).T)
+
+    def _shares(self, block: Array) -> Array:
+        """(n, L), or of two levels the share of the second alone."""
+        if len(self.levels) == 2:
+            return block / (self.weight * np.sqrt(2.0)) + self.share[1]
+        return block / self.weight + self.share
+
     def decode(self, block: Array) -> Array:
         """The level with the largest share; None if that is to be missing."""
-        if len(self.levels) == 2:
-            second = block[:, 0] / (self.weight * np.sqrt(2.0)) + self.share[1]
-            code = (second > 0.5).astype(np.intp)
-        else:
-            code = (block / self.weight + self.share).argmax(axis=1)
+        share = self._shares(block)
+        code = (share[:, 0] > 0.5).astype(np.intp) if len(self.levels) == 2 else share.argmax(axis=1)
         found = np.empty(code.size, object)
         for i, k in enumerate(code):  # all at once would look into text
             found[i] = None if self.blank and k == len(self.levels) - 1 else self.levels[k]
@@ -176,6 +192,10 @@ class LeftOut(NamedTuple):
         return []
 
     def spoken(self) -> list[Spoken]:
+        """Not at all."""
+        return []
+
+    def shown(self, block: Array) -> list[Array]:
         """Not at all."""
         return []
 

@@ -12,8 +12,11 @@ import numpy as np
 from kfree.families import Array
 from kfree.models.group_names import is_missing
 
-# A day, or a day and a time, as most programs write them.
+# A day, or a day and a time, as most programs write them; and with points, where the day always comes first.
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
+_POINTS = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
+#: How dates in text may be written, as users are told.
+DATES = "2024-01-31 or 31.01.2024"
 # A number as text; one that begins with a needless 0 is a code.
 _NUMERAL = re.compile(r"[-+]?(0|[1-9]\d*)?(\.\d*)?([eE][-+]?\d+)?")
 # Largest number that is taken, as everywhere.
@@ -124,19 +127,25 @@ def _from_dates(value: Any) -> np.datetime64:
 
 
 def _is_day(value: Any) -> bool:
-    return isinstance(value, str) and _ISO.fullmatch(value) is not None and _is_day_of_the_calendar(value)
+    return isinstance(value, str) and _ISO.fullmatch(_year_first(value)) is not None and _is_day_of_the_calendar(value)
 
 
 def _is_day_of_the_calendar(text: str) -> bool:
     try:
-        np.datetime64(text, "us")
+        _from_days(text)
     except ValueError:
         return False
     return True
 
 
 def _from_days(text: str) -> np.datetime64:
-    return np.datetime64(text, "us")
+    return np.datetime64(_year_first(text), "us")
+
+
+def _year_first(text: str) -> str:
+    """A date with points as others are written."""
+    found = _POINTS.fullmatch(text)
+    return text if found is None else f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}{found[4] or ''}"
 
 
 def _reads(value: Any) -> bool:
@@ -154,7 +163,8 @@ def _as_kind(name: str, values: Array, kind: str, make: Callable[[Array], Array]
     except (ValueError, TypeError) as error:
         row = next(i for i in range(values.size) if not _can(make, values[i : i + 1]))
         raise ValueError(
-            f"Column {name!r} must hold {kind}s, but row {row} holds {values[row]!r}. Correct the table, or pass "
+            f"Column {name!r} must hold {kind}s, but row {row} holds {values[row]!r}. "
+            f"{f'Write dates as {DATES}' if kind == 'date' else 'Correct the table'}, or pass "
             f"kinds={{{name!r}: 'category'}} when fitting."
         ) from error
 
@@ -178,7 +188,8 @@ def _dates(values: Array) -> Array:
         return values.astype(f"{values.dtype.kind}8[us]")
     if values.dtype.kind != "O" and not np.isnan(values).all():
         raise TypeError("numbers are no dates")
-    return np.array([None if is_missing(value) else value for value in values], "datetime64[us]")
+    some = [_year_first(value) if isinstance(value, str) else value for value in values]
+    return np.array([None if is_missing(value) else value for value in some], "datetime64[us]")
 
 
 def _finite(name: str, values: Array) -> Array:

@@ -1,5 +1,6 @@
 """A table, prepared: what was done with each of its columns, for other tables like it and for the way back."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,13 +47,21 @@ class PreparedTable(NamedTuple):
         ]
         return np.hstack(blocks)
 
-    def decode(self, X: Array) -> Any:
-        """The table in the users' units, as the kind of frame it was."""
-        blocks, at = {}, 0
+    def shown(self, X: Array) -> list[Array]:
+        """Each of the prepared columns as it is told: values in the users' units, dates, and shares of levels."""
+        return [told for column, block in self._blocks(X) for told in column.shown(block)]
+
+    def _blocks(self, X: Array) -> Iterator[tuple[PreparedColumn, Array]]:
+        """Each column, and what was made of it."""
+        at = 0
         for column in self.columns:
             width = len(column.names())
-            blocks[column.name] = column.decode(X[:, at : at + width])
+            yield column, X[:, at : at + width]
             at += width
+
+    def decode(self, X: Array) -> Any:
+        """The table in the users' units, as the kind of frame it was."""
+        blocks = {column.name: column.decode(block) for column, block in self._blocks(X)}
         if self.library:
             return frame_of(self.library, {name: _listed(block) for name, block in blocks.items()})
         return _array(list(blocks.values()))

@@ -14,7 +14,8 @@ from kfree.estimators.hdp_topics import HDPTopics
 from kfree.estimators.table_preparer import TablePreparer
 from kfree.families import Array
 from kfree.reports.pictures import Pictures, check_pictures
-from kfree.reports.wording import clean
+from kfree.reports.units import told_in_units
+from kfree.reports.wording import clean, number
 
 KINDS: tuple[type[Any], ...] = (HardClusters, MixtureEstimator, HDPTopics, BinaryFeatures, GibbsIBP)
 
@@ -53,6 +54,12 @@ class Asked(NamedTuple):
         normed = getattr(getattr(self.model, "family_", None), "normalise", None) is not None
         normed |= getattr(self.model, "family", None) == "multinomial"
         return self.pictures.of_part(centre) if normed else self.pictures.of_mean(centre)
+
+    def told(self, values: Array, columns: list[int]) -> list[tuple[str, ...]]:
+        """What is told of m rows or centres, in some columns."""
+        if self.preparer is not None:
+            return [tuple(row[columns]) for row in told_in_units(self.preparer, values)]
+        return [tuple(map(number, row)) for row in values[:, columns]]
 
     def dense(self, rows: Array) -> Array:
         """Some rows as an array."""

@@ -64,13 +64,11 @@ def cluster_cards(asked: Asked, profile: Any, thing: str) -> tuple[Card, ...]:
 def _cluster_card(asked: Asked, profile: Any, k: int, thing: str) -> Card:
     size, parts = float(profile.size[k]), np.abs(profile.contribution[k])
     told = [int(j) for j in np.argsort(-parts, kind="stable")[:_COLUMNS] if parts[j] > 0]
+    names = [own.words for own in asked.spoken] or profile.columns
+    pair = asked.told(_without_rounding(np.vstack([profile.centre[k], profile.overall])), told)
     marks = tuple(
-        Mark(
-            clean(profile.columns[j], 40),
-            _percent(profile.contribution[k, j] / parts.max()),
-            _pair(float(profile.centre[k, j]), float(profile.overall[j])),
-        )
-        for j in told
+        Mark(clean(names[j], 40), _percent(profile.contribution[k, j] / parts.max()), cells)
+        for j, cells in zip(told, zip(*pair))
     )
     columns = told[:_FIRST] or list(range(min(_FIRST, len(profile.columns))))
     return Card(
@@ -82,7 +80,7 @@ def _cluster_card(asked: Asked, profile: Any, k: int, thing: str) -> Card:
         asked.picture_of(np.asarray(profile.centre[k])),
         ("here", "all rows"),
         () if asked.of_pixels else marks,
-        tuple(clean(profile.columns[j], 24) for j in columns),
+        tuple(clean(names[j], 24) for j in columns),
         examples(asked, profile.typical[k], columns, EXAMPLES if asked.pictures else _ROWS),
         tuple(
             example._replace(
@@ -93,10 +91,9 @@ def _cluster_card(asked: Asked, profile: Any, k: int, thing: str) -> Card:
     )
 
 
-def _pair(here: float, everywhere: float) -> tuple[str, str]:
-    """Two values of a column; what is only rounding beside the other is none."""
-    scale = _ROUNDING * max(abs(here), abs(everywhere))
-    return number(here if abs(here) > scale else 0.0), number(everywhere if abs(everywhere) > scale else 0.0)
+def _without_rounding(pair: Array) -> Array:
+    """(2, p) two values of each column; what is only rounding beside the other is none."""
+    return np.where(np.abs(pair) > _ROUNDING * np.abs(pair).max(axis=0), pair, 0.0)
 
 
 def examples(asked: Asked, rows: Iterable[Any], columns: list[int], most: int) -> tuple[Example, ...]:
@@ -108,7 +105,7 @@ def examples(asked: Asked, rows: Iterable[Any], columns: list[int], most: int) -
     if asked.texts is not None:
         return tuple(Example(asked.name(row), text=text) for text, row in zip(words, kept))
     entries = asked.dense(np.array(kept, dtype=np.intp)) if kept else np.empty((0, 0))
-    return tuple(Example(text, tuple(number(entries[i, j]) for j in columns)) for i, text in enumerate(words))
+    return tuple(map(Example, words, asked.told(entries, columns) if kept else ()))
 
 
 def topic_cards(asked: Asked) -> tuple[Card, ...]:

@@ -32,7 +32,6 @@ from kfree.reports.stops import (
 )
 from kfree.reports.svg import SHADES, Markup, Picture, Table
 from kfree.reports.tree import tree_of
-from kfree.reports.units import in_units
 from kfree.reports.wording import NAME, clean, count, number, percent
 
 #: Rows of a sample that other numbers of clusters are found in, and of these the points of the map.
@@ -134,7 +133,7 @@ def _clusters(asked: Asked) -> Page:
         _explore(asked, stops, sample, thing, note) if sample.rows.size else None,
         tuple(evidence),
         thing,
-        cluster_cards(asked, profile if asked.preparer is None else in_units(profile, asked.preparer), thing),
+        cluster_cards(asked, profile, thing),
         max(0, K - MOST),
         _tables(model),
         facts_of(asked),

@@ -23,7 +23,7 @@ def density_chart(asked: Asked) -> list[Picture]:
     if asked.X.shape[1] != 1 or not hasattr(asked.model, "covariances_"):
         return []
     xs = np.linspace(*around(asked.X, 0.1), _POINTS)
-    ys = np.exp(asked.model.score_samples(xs[:, None].astype(asked.X.dtype)))
+    ys = np.exp(asked.model._model.log_density(xs[:, None].astype(asked.X.dtype)))
     name = clean(asked.columns[0], 40)
     return [curve(f"The density of {name}", (name, "density"), xs, ys)]
 
@@ -38,7 +38,7 @@ def log_density_of(asked: Asked, X: Any, xy: Array) -> Callable[[Array], Any] | 
     if not hasattr(model, "covariances_") or X.shape[1] < 2:
         return None
     if X.shape[1] == 2:
-        return model.score_samples
+        return model._model.log_density  # score_samples would miss the names of the columns
     if scale_of(model) not in ("plain", "standardised"):
         return None
     X = np.asarray(X, dtype=np.float64)

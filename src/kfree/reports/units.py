@@ -1,23 +1,26 @@
-"""Centres of prepared tables in the units that their columns had before."""
+"""Prepared rows and centres as their table had them: values in its units, dates, and shares of levels in percent."""
 
 from typing import Any
 
 import numpy as np
 
 from kfree.families import Array
+from kfree.reports.wording import NOTHING, number, percent
 
 
-def in_units(profile: Any, preparer: Any) -> Any:
-    """A profile whose centres are in the units of the table; columns that are made of levels stay as they are."""
-    values = _decoded(preparer, profile.columns, np.vstack([profile.centre, profile.overall]))
-    return profile._replace(centre=values[:-1], overall=values[-1])
+def told_in_units(preparer: Any, values: Array) -> Array:
+    """(m, p) what is told of the entries of m prepared rows or centres."""
+    spoken, shown = preparer._spoken(), preparer._shown(values)
+    cells = [[_told(entry, own.kind) for entry in column] for own, column in zip(spoken, shown)]
+    return np.array(cells, dtype=object).reshape(len(spoken), len(values)).T
 
 
-def _decoded(preparer: Any, columns: tuple[str, ...], values: Array) -> Array:
-    table, shown = preparer.inverse_transform(values), values.copy()
-    names = [str(name) for name in getattr(preparer, "feature_names_in_", ())]
-    for j, name in enumerate(columns):
-        column = np.asarray(table[name]) if name in names else np.empty(0, object)
-        if column.dtype.kind in "iuf":
-            shown[:, j] = np.where(np.isfinite(column), column, values[:, j])
-    return shown
+def _told(entry: Any, kind: str) -> str:
+    if kind == "choice":
+        return percent(entry)
+    if not isinstance(entry, np.datetime64 | np.timedelta64):
+        return number(entry)
+    if np.isnat(entry):
+        return NOTHING
+    day = np.timedelta64(1, "D")
+    return f"{number(entry / day)} days" if isinstance(entry, np.timedelta64) else str(entry.astype("datetime64[D]"))
