@@ -12,6 +12,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ _TASKS, _FAN_IN = 2, 16
 _LARGE = 100_000
 # Seconds between looks at tasks; without any progress after which they are asked again of whoever is there; and how
 # often.
-_LOOK, _PATIENCE, _ATTEMPTS = 2.0, 15.0, 3
+_LOOK, _PATIENCE, _ATTEMPTS = 2.0, 12.0, 3
 
 _NONE = np.empty(0)
 
@@ -272,11 +273,11 @@ class WorkerBlocks(Blocks):
 
     def __init__(self, client: Any, rows: list[Any], weights: list[Any]) -> None:
         self._client, self._table = client, uuid.uuid4().hex
-        self._rows = client.compute(rows)
+        self._numbers, self.count = list(range(len(rows))), len(rows)
+        self._homes: list[tuple[str | None, list[int]]] = []
         self._weights = [None if weight is None else client.compute(weight) for weight in weights]
-        self._numbers = list(range(len(rows)))
-        self.count = len(rows)
-        self._await(self._rows)
+        self._rows = client.compute(rows)
+        self._rows = self._await(self._rows, [partial(client.compute, block) for block in rows])
         self._homes = self._where()
         self._forget = weakref.finalize(self, _forget_everywhere, client, self._table)
 
@@ -292,29 +293,27 @@ class WorkerBlocks(Blocks):
 
         def submit(numbers: list[int], home: str | None) -> Any:
             rows, weights = [self._rows[i] for i in numbers], [self._weights[i] for i in numbers]
-            where = {} if home is None else {"workers": [home], "allow_other_workers": True}
-            return self._client.submit(
-                *(_bundle, self._table, numbers, rows, weights, question, sent, merge), pure=False, **where
-            )
+            task = _bundle, self._table, numbers, rows, weights, question, sent, merge
+            return self._client.submit(*task, pure=False, **_at(home))
 
         parts = self._answers(submit)
         while len(parts) > _FAN_IN:
             groups = [parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN)]
-            parts = [self._client.submit(_merged, group, merge, pure=False) for group in groups]
-            self._await(parts)
+            tasks = [partial(self._client.submit, _merged, group, merge, pure=False) for group in groups]
+            parts = self._await([task() for task in tasks], tasks)
         return _merged(self._client.gather(parts), merge)
 
     def keep(self, question: Question, arguments: Sequence[Any]) -> Kept:
         """Answers that stay with the workers."""
         sent = self._send(arguments)
         homes = self._home_of()
-        parts = []
-        for i in self._numbers:
-            where = {"workers": [homes[i]], "allow_other_workers": True} if i in homes else {}
-            task = (_one, self._table, i, self._rows[i], self._weights[i], question, sent)
-            parts.append(self._client.submit(*task, pure=False, **where))
-        self._await(parts)
-        return Kept(parts)
+
+        def submit(i: int, home: str | None) -> Any:
+            task = _one, self._table, i, self._rows[i], self._weights[i], question, sent
+            return self._client.submit(*task, pure=False, **_at(home))
+
+        tasks = [submit(i, homes.get(i)) for i in self._numbers]
+        return Kept(self._await(tasks, [partial(submit, i, None) for i in self._numbers]))
 
     def close(self) -> None:
         """What was kept beside the blocks may go."""
@@ -351,14 +350,14 @@ class WorkerBlocks(Blocks):
         if any(home is None or home not in self._alive() for home, _ in self._homes):
             self._homes = self._where()  # blocks of a worker that has left are made elsewhere
         tasks = [submit(numbers, home) for home, numbers in self._homes]
-        again = [lambda numbers=numbers: submit(numbers, None) for _, numbers in self._homes]
-        return self._await(tasks, again)
+        return self._await(tasks, [partial(submit, numbers, None) for _, numbers in self._homes])
 
     def _alive(self) -> Any:
         return self._client.scheduler_info(n_workers=-1)["workers"]
 
-    def _await(self, tasks: list[Any], again: Sequence[Callable[[], Any]] | None = None) -> list[Any]:
-        """Wait for tasks, as long as somebody works on them; those that nobody does are submitted again."""
+    def _await(self, tasks: list[Any], again: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Wait for tasks, as long as somebody works on them; those that nobody does are submitted again. Returns the
+        tasks that are finished."""
         from distributed import wait
 
         attempts, last, since = 0, -1, time.monotonic()
@@ -367,11 +366,11 @@ class WorkerBlocks(Blocks):
             while True:
                 with contextlib.suppress(TimeoutError):
                     wait(tasks, timeout=_LOOK)
-                bad = [place for place, task in enumerate(tasks) if task.status in ("error", "cancelled", "lost")]
+                bad = [place for place, task in enumerate(tasks) if task.status in ("error", "cancelled")]
                 done = sum(task.status == "finished" for task in tasks)
                 if done == len(tasks):
                     return tasks
-                stuck = time.monotonic() - since > _PATIENCE and not self._anybody_works(tasks)
+                stuck = time.monotonic() - since > _PATIENCE and not self._anybody_works()
                 if done > last:
                     last, since = done, time.monotonic()
                 if bad:
@@ -379,7 +378,7 @@ class WorkerBlocks(Blocks):
                 if not bad and not stuck:
                     continue
                 attempts += 1
-                if attempts > _ATTEMPTS or again is None:
+                if attempts > _ATTEMPTS:
                     raise self._lost(tasks, bad)
                 _LOGGER.warning("%d of %d tasks are asked again: their workers are lost", len(tasks) - done, len(tasks))
                 for place, task in enumerate(tasks):
@@ -393,8 +392,8 @@ class WorkerBlocks(Blocks):
                 self._client.cancel([task for task in tasks if task.status == "pending"], force=True)
             raise
 
-    def _anybody_works(self, tasks: list[Any]) -> bool:
-        """Whether a worker that is there has one of the tasks, or what it needs, in work."""
+    def _anybody_works(self) -> bool:
+        """Whether a worker that is there has something in work: the tasks, or what they need."""
         busy = self._client.processing()
         return any(busy.get(worker) for worker in self._alive())
 
@@ -406,6 +405,11 @@ class WorkerBlocks(Blocks):
             error = tasks[bad[0]].exception() if tasks[bad[0]].status == "error" else tasks[bad[0]].status
             text += f" The last error: {error!r}."
         return WorkersLost(f"{text} Look at the workers' logs and memory, start workers, and fit again.")
+
+
+def _at(home: str | None) -> dict[str, Any]:
+    """Where a task is to run: at home, for to bring its block elsewhere takes longer than to wait a little."""
+    return {} if home is None else {"workers": [home], "allow_other_workers": True}
 
 
 def _raise_own(task: Any) -> None:
