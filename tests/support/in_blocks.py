@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from kfree.estimators import _spread
-from kfree.rows.blocks import Block, NearBlocks
+from kfree.rows.blocks import NearBlocks, RowBlock
 
 
 class CutTable:
@@ -19,7 +19,7 @@ class CutTable:
     def blocks(self):
         def fetch(number):
             part = slice(self._edges[number], self._edges[number + 1])
-            return Block(self.array[part], self.weight[part] if self.weight is not None else np.empty(0), number)
+            return RowBlock(self.array[part], self.weight[part] if self.weight is not None else np.empty(0), number)
 
         return NearBlocks(fetch, len(self._edges) - 1)
 

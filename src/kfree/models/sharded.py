@@ -34,7 +34,7 @@ from kfree.models.ranges import (
     check_total,
 )
 from kfree.rows import CsrRows, DenseRows
-from kfree.rows.blocks import Beside, Block, Blocks
+from kfree.rows.blocks import Beside, Blocks, RowBlock
 from kfree.rows.dense import sizes_of
 from kfree.rows.exact_sums import CostSum, ExactProducts, ExactSums, Grid, WeightRange
 
@@ -79,7 +79,7 @@ class Look(NamedTuple):
         )
 
 
-def look(block: Block, beside: Beside, family: Family, weighting: str) -> Look:
+def look(block: RowBlock, beside: Beside, family: Family, weighting: str) -> Look:
     """Check the rows of a block."""
     X, n = block.X, block.X.shape[0]
     weight = block.weight
@@ -137,7 +137,7 @@ class MakeShard(NamedTuple):
     shift: Array
     geometry: Geometry | None = None  # None: only sums are asked for
 
-    def __call__(self, block: Block) -> Table:
+    def __call__(self, block: RowBlock) -> Table:
         """Its rows, with what does not change during a fit."""
         kind = {"weighting": self.weighting, "unit": self.unit, "ends": self.ends}
         prepared = make_rows(block.X, self.family, block.weight, self.shift, **kind)  # type: ignore[arg-type]
@@ -169,7 +169,7 @@ class Length(NamedTuple):
     exponent: int
     users: WeightRange
 
-    def __call__(self, block: Block, beside: Beside) -> tuple[Array, Array]:
+    def __call__(self, block: RowBlock, beside: Beside) -> tuple[Array, Array]:
         """Of a block."""
         size, weight = np.ldexp(row_scale(block.X, self.family)[1], -self.exponent), block.weight
         ones = weight if weight.size else np.ones(size.size)
@@ -182,7 +182,7 @@ class Away(NamedTuple):
 
     mean: Array
 
-    def __call__(self, block: Block, beside: Beside) -> Array:
+    def __call__(self, block: RowBlock, beside: Beside) -> Array:
         """In a block."""
         gap = _gap(block, self.mean)[0]
         return np.abs(gap).max(axis=0, initial=0.0)
@@ -195,14 +195,14 @@ class Products(NamedTuple):
     spread: Array
     users: WeightRange
 
-    def __call__(self, block: Block, beside: Beside) -> Array:
+    def __call__(self, block: RowBlock, beside: Beside) -> Array:
         """Of a block."""
         products = ExactProducts(self.spread, self.users)
         products.add(*_gap(block, self.mean))
         return products.limbs
 
 
-def _gap(block: Block, mean: Array) -> tuple[Array, Array]:
+def _gap(block: RowBlock, mean: Array) -> tuple[Array, Array]:
     weight = block.weight if block.weight.size else np.ones(block.X.shape[0])
     kept = weight > 0
     rows = block.X[kept].toarray() if sp.issparse(block.X) else np.asarray(block.X[kept], dtype=np.float64)
@@ -210,7 +210,7 @@ def _gap(block: Block, mean: Array) -> tuple[Array, Array]:
         return rows - mean, weight[kept]
 
 
-def ask_block(block: Block, beside: Beside, query: Any) -> Any:
+def ask_block(block: RowBlock, beside: Beside, query: Any) -> Any:
     """Ask a block that is no table yet."""
     return query(block, beside)
 

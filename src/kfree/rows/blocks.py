@@ -13,7 +13,7 @@ from kfree.families import Array
 A = TypeVar("A")
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Some rows of a table."""
 
     X: Any  # array or CSR matrix (m, p)
@@ -35,7 +35,7 @@ Beside = dict[str, Any]
 Question = Callable[..., Any]
 
 
-def answer(question: Question, block: Block, beside: Beside, arguments: Sequence[Any]) -> Any:
+def answer(question: Question, block: RowBlock, beside: Beside, arguments: Sequence[Any]) -> Any:
     """What a block says to a question; errors of its rows name the block."""
     with beside.setdefault("lock", Lock()):
         try:
@@ -82,7 +82,7 @@ class Blocks(ABC):
 class NearBlocks(Blocks):
     """Blocks that this process works on, one after the other; ``fetch`` gives them, as often as is asked."""
 
-    def __init__(self, fetch: Callable[[int], Block], count: int) -> None:
+    def __init__(self, fetch: Callable[[int], RowBlock], count: int) -> None:
         self._fetch, self._numbers, self.count = fetch, list(range(count)), count
         self._beside: list[Beside] = [{} for _ in range(count)]
 

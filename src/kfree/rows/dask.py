@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kfree.families import Array
-from kfree.rows.blocks import A, Beside, Block, BlockError, Blocks, Kept, NearBlocks, Question, answer
+from kfree.rows.blocks import A, Beside, BlockError, Blocks, Kept, NearBlocks, Question, RowBlock, answer
 from kfree.rows.threads import set_span_threads
 
 _LOGGER = logging.getLogger("kfree")
@@ -55,7 +55,7 @@ class DaskTable:
         if client is None:
             import dask
 
-            def fetch(number: int) -> Block:
+            def fetch(number: int) -> RowBlock:
                 X, weight = dask.compute(rows[number], weights[number])
                 return _block(number, X, weight)
 
@@ -181,13 +181,13 @@ def _client() -> Any:
         return None
 
 
-def _block(number: int, X: Any, weight: Any) -> Block:
+def _block(number: int, X: Any, weight: Any) -> RowBlock:
     """Values as kernels take them."""
     X = _aligned_sparse(X.tocsr()) if hasattr(X, "tocsr") else _aligned(np.asarray(X))
     weight = _NONE if weight is None else _aligned(np.ascontiguousarray(weight, dtype=np.float64))
     if weight.size and weight.size != X.shape[0]:
         raise BlockError(number, f"sample_weight has {weight.size} entries where X has {X.shape[0]} rows.")
-    return Block(X, weight, number)
+    return RowBlock(X, weight, number)
 
 
 def _aligned(values: Array) -> Array:

@@ -32,7 +32,7 @@ from kfree.inference.clusters.openers import apart, copies_in, farthest_rows
 from kfree.inference.clusters.table import Table
 from kfree.inference.content import count_distinct, one_of_each, starts
 from kfree.inference.loop import Budget
-from kfree.rows.blocks import Beside, Block, Blocks
+from kfree.rows.blocks import Beside, Blocks, RowBlock
 from kfree.rows.exact_sums import CostSum, ExactSums, Grid, WeightRange
 
 _NONE = np.empty(0)
@@ -66,7 +66,7 @@ class MakeTable(Protocol):
     def name(self) -> str:
         """Of the fit: tables of others are made anew."""
 
-    def __call__(self, block: Block) -> Table:
+    def __call__(self, block: RowBlock) -> Table:
         """Its rows, with what does not change during a fit."""
 
 
@@ -143,7 +143,7 @@ class Assigning(NamedTuple):
         )
 
 
-class Opening(NamedTuple):
+class OpeningContents(NamedTuple):
     """Rows of some contents get labels of their own."""
 
     hashes: Array  # (m,)
@@ -205,7 +205,7 @@ class Costing(NamedTuple):
         return Assigned(np.zeros(1, np.int64), reach, _active(labelling), 0.0, 0, limbs)
 
 
-Step = Assigning | Opening | Relabelling | Loosening | Forgetting | Costing
+Step = Assigning | OpeningContents | Relabelling | Loosening | Forgetting | Costing
 
 
 def _active(labelling: LocalLabelling) -> float:
@@ -238,7 +238,7 @@ class Log(NamedTuple):
         return list(self.steps[numbers.index(last) :]) if last in numbers else None
 
 
-def follow(block: Block, beside: Beside, make: MakeTable, log: Log, number: int, query: Any) -> Any:
+def follow(block: RowBlock, beside: Beside, make: MakeTable, log: Log, number: int, query: Any) -> Any:
     """Bring the labels of a block to the end of a log, and ask; a step that is asked for gets the number."""
     with _table_of(block, beside, make) as table:
         shard: Shard | None = beside.pop("shard", None)  # not there while it is between two states
@@ -255,14 +255,14 @@ def follow(block: Block, beside: Beside, make: MakeTable, log: Log, number: int,
         return said
 
 
-def ask_table(block: Block, beside: Beside, make: MakeTable, query: Any) -> Any:
+def ask_table(block: RowBlock, beside: Beside, make: MakeTable, query: Any) -> Any:
     """Ask the rows of a block, whatever their labels."""
     with _table_of(block, beside, make) as table:
         return query(table)
 
 
 @contextmanager
-def _table_of(block: Block, beside: Beside, make: MakeTable) -> Iterator[Table]:
+def _table_of(block: RowBlock, beside: Beside, make: MakeTable) -> Iterator[Table]:
     """The table of a block. What was computed of it is kept, its values are not: whoever holds them may need the
     room."""
     name, table = beside.get("table", ("", None))
@@ -369,7 +369,7 @@ class Beyond(NamedTuple):
         return LocalLabelling(table).any_beyond(self.given.centres(table.geometry), self.lam)
 
 
-class Spread(NamedTuple):
+class SpreadOfRows(NamedTuple):
     """How far rows are from the anchor: the largest that has weight, and the sum if none exceeds what was guessed."""
 
     guess: float
@@ -575,7 +575,7 @@ class Shards(Labelling):
 
     def open(self, openers: Chosen, K: int) -> tuple[Array, Array]:
         """Give each opener, and the copies of it, a label of its own."""
-        number, step = next(self._numbers), Opening(openers.hashes, openers.stats, K)
+        number, step = next(self._numbers), OpeningContents(openers.hashes, openers.stats, K)
         limbs = self._follow(number, step, np.add)
         self._note(step, number)
         return ExactSums.of_limbs(self._facts.grid, limbs).values()
@@ -691,8 +691,8 @@ class Shards(Labelling):
 
     def spread(self) -> float:
         """Weighted divergences of all rows from the point that costs are relative to."""
-        largest = self._ask_tables(Spread(0.0), _joined).active
-        return self._sum(largest, self._ask_tables(Spread(largest), _joined).cost)
+        largest = self._ask_tables(SpreadOfRows(0.0), _joined).active
+        return self._sum(largest, self._ask_tables(SpreadOfRows(largest), _joined).cost)
 
     def _cost(self, said: Assigned, guess: float) -> float:
         """The sum of costs, asked for again if the guess was wrong."""
