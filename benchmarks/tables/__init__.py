@@ -11,6 +11,7 @@ NAMES = (
     "stream",
     "scaling",
     "memory",
+    "spread",
     "startup",
     "constants",
     "auto",

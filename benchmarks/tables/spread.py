@@ -1,0 +1,85 @@
+"""Rows on the workers of a Dask cluster against the same rows in memory."""
+
+import logging
+import time
+import warnings
+
+import numpy as np
+
+from benchmarks.report import Mark, Table
+from kfree import DPMeans
+
+HEADER = ["rows x columns", "asked", "K", "passes", "memory, s", "Dask, s", "ratio", "same bits"]
+TEXT = (
+    "Made-up groups in float32, in blocks of 500 000 rows on two worker processes with one thread each, against memory "
+    "with two threads, on one machine: the best of some fits of either, one after the other. The blocks are with the "
+    "workers already. *Same bits*: labels, centres, inertia and the objective after every pass."
+)
+#: Rows, columns, groups, and how far these are apart: where they overlap a fit makes many passes.
+SIZES = ((1_000_000, 16, 50, 4.0), (10_000_000, 16, 50, 4.0), (1_000_000, 8, 30, 1.5))
+ASKS = {"n_clusters": lambda K: {"n_clusters": K}, "nothing": lambda K: {}}
+
+
+def rows(n, p, K, apart):
+    """Groups of rows."""
+    rng = np.random.default_rng(0)
+    X = (apart * rng.normal(size=(K, p))).astype("f4")[rng.integers(K, size=n)]
+    for start in range(0, n, 500_000):
+        X[start : start + 500_000] += rng.standard_normal(X[start : start + 500_000].shape, dtype="f4")
+    return X
+
+
+def equal(spread, model):
+    """Whether two fits are equal to the last bit."""
+    return bool(
+        spread.inertia_ == model.inertia_
+        and np.array_equal(spread.cluster_centers_, model.cluster_centers_)
+        and np.array_equal(spread.objective_trace_, model.objective_trace_)
+        and np.array_equal(spread.labels_.compute(), model.labels_)
+    )
+
+
+def timed(make, X):
+    """Seconds and the model."""
+    begun = time.perf_counter()
+    model = make().fit(X)
+    return time.perf_counter() - begun, model
+
+
+def make(settings):
+    """The table."""
+    import dask.array as da
+    from distributed import Client, LocalCluster, wait
+
+    found = []
+    with (
+        warnings.catch_warnings(),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster,
+        Client(cluster),
+    ):
+        warnings.simplefilter("ignore")
+        for n, p, K, apart in SIZES:
+            n = n // 8 if settings.quick else n
+            if settings.quick and found:
+                continue
+            X = rows(n, p, K, apart)
+            spread = da.from_array(X, chunks=(500_000, -1)).persist()
+            wait(spread)
+            for asked, settings_of in ASKS.items():
+
+                def model(settings_of=settings_of, K=K):
+                    return DPMeans(**settings_of(K))
+
+                runs = [(timed(model, X), timed(model, spread)) for _ in range(min(settings.repeats, 2))]
+                here, there = (min(run[i][0] for run in runs) for i in (0, 1))
+                one, other = runs[-1][0][1], runs[-1][1][1]
+                same = "yes" if equal(other, one) else "NO"
+                found.append([f"{n} x {p}", asked, one.n_clusters_, one.n_iter_, here, there, there / here, same])
+    largest = [row[6] for row in found if row[0].startswith("10000000")] or [row[6] for row in found]
+    marks = [
+        Mark("Dask over memory, 10 million rows, most", max(largest), 1.5, at_least=False),
+        Mark("share of fits with the same bits", float(np.mean([row[7] == "yes" for row in found])), 1.0),
+    ]
+    return Table("spread", "Rows on a Dask cluster", TEXT, HEADER, found, marks=marks)
