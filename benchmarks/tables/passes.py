@@ -11,7 +11,7 @@ from kfree import DPMeans
 from kfree.inference.clusters.assign import assign, nearest
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.table import make_memory
-from kfree.models.clusters import Problem
+from kfree.models.clusters import LocalProblem
 from kfree.rows import set_span_threads
 
 HEADER = [
@@ -59,7 +59,7 @@ def measure(case, settings):
     """A line of the table."""
     repeats = 2 if settings.quick else 10
     mean = centres_of(case)
-    problem = Problem.of(case.X, None, "sqeuclidean", "none", 0.0, None)
+    problem = LocalProblem.of(case.X, None, "sqeuclidean", "none", 0.0, None)
     table, memory = problem.table, make_memory(case.X.shape[0])
     centres = Centres(table.geometry, mean - problem.shift)
 

@@ -11,7 +11,7 @@ from benchmarks.tables.passes import e_step
 from benchmarks.workloads import make_case
 from kfree import DPMeans
 from kfree.inference.clusters.centres import Centres
-from kfree.models.clusters import Problem
+from kfree.models.clusters import LocalProblem
 from kfree.rows import set_span_threads
 
 HEADER = ["data", "type", "kfree ms", "scipy ms", "times", "predict ms", "times"]
@@ -37,7 +37,7 @@ def measure(case, settings):
     hist, mean = smoothed_means(case)
     seen = mean.sum(axis=0) > 0
     case, hist, mean = case._replace(X=case.X[:, seen]), hist[:, seen], np.ascontiguousarray(mean[:, seen], np.float64)
-    table = Problem.of(case.X, None, "kl", "none", SMOOTHING, None).table
+    table = LocalProblem.of(case.X, None, "kl", "none", SMOOTHING, None).table
     with set_span_threads():
         mine, labels = best_of(repeats, e_step(table, Centres(table.geometry, mean)))
     theirs, scipys = best_of(repeats, scipy_nearest(hist, np.log(mean).astype(case.X.dtype), 0.0))

@@ -15,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from kfree import BPMeans, DPMeans, HDPMeans, HDPTopics, StepwiseKFeatures, lam_for_k, lam_path, radius_for_k
 from kfree.families import FAMILIES
+from kfree.inference.clusters import labelling
 from kfree.inference.clusters.fit import ALGORITHMS
 from kfree.models import how_many as models_how_many
 from support.family_data import NAMES, draw_rows, make
@@ -402,7 +403,7 @@ def test_an_interrupt_before_there_is_anything_leaves_the_estimator_as_it_was(pl
 
     fitted = DPMeans(n_clusters=2).fit(X)
     before = dict(vars(fitted))
-    monkeypatch.setattr(models_how_many, place, interrupted)
+    monkeypatch.setattr(models_how_many if place == "choose_lam" else labelling, place, interrupted)
     for model in (DPMeans(), fitted) if place == "choose_lam" else (DPMeans(n_clusters=3), fitted):
         if place == "choose_lam":
             model.set_params(n_clusters=None)

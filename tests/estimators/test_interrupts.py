@@ -104,7 +104,7 @@ def test_an_interrupt_at_any_line_leaves_clusters(name):
         assert check_lines(lambda: clone(model).fit(X), lambda model: check_clusters(model, X), skip=LOOKING) > 0
 
 
-@pytest.mark.parametrize("place", ["apply_moves", "assign", "merge_halves"])
+@pytest.mark.parametrize("place", ["apply_moves", "merge_halves"])
 @pytest.mark.parametrize("n", [3000, 12_000])  # all rows at once, and on samples
 def test_what_was_grown_before_an_interrupt_is_kept(place, n, monkeypatch):
     X = clouds(n, 4, 20, 6.0)

@@ -342,7 +342,6 @@ def test_a_preparer_refuses_a_source(tmp_path):
 @pytest.mark.parametrize(
     "model",
     [
-        kfree.DPMeans(),
         kfree.HDPMeans(),
         kfree.HDPTopics(),
         kfree.KFeatures(2),
@@ -371,10 +370,8 @@ def test_dask_collections_are_not_pulled_silently(model):
     frame = dd.from_pandas(pandas.DataFrame(counts(), columns=list(COLUMNS)), npartitions=2)
     pulled.clear()
     for given_ in (X, frame):
-        with pytest.raises(TypeError, match=r"is a Dask .* to_parquet|is a Dask .*compute"):
+        with pytest.raises(TypeError, match=r"is a Dask .*kfree\.read\(X\)"):
             model.fit(given_)
-        with pytest.raises(TypeError, match="to_parquet"):
-            kfree.read(given_)
     if "sample_weight" in model.fit.__code__.co_varnames:
         with pytest.raises(TypeError, match="sample_weight is a Dask Array"):
             model.fit(counts(), sample_weight=X[:, 0])

@@ -17,7 +17,7 @@ from kfree.inference.loop import Budget
 from kfree.inference.shared.groups import Lams, make_groups
 from kfree.inference.shared.hdp_pass import three_part_pass
 from kfree.inference.shared.hdp_search import merge_and_split, move_local_clusters, move_single_rows, regroup, state_of
-from kfree.models.clusters import Problem
+from kfree.models.clusters import LocalProblem
 from support.family_data import BREGMAN, NAMES, SEPARABLE, draw_rows, make
 from support.slow_clusters import Slow, SlowHDP, partitions, same_partition
 
@@ -119,7 +119,7 @@ def test_the_best_partition_is_fixed_under_every_move(seed, name):
     values = sorted(((slow.objective(z), i, z) for i, z in enumerate(partitions(6))), key=lambda v: v[0])
     assume(values[1][0] - values[0][0] > 1e-6 * values[0][0])
     best = values[0][2]
-    problem = Problem.of(slow.x, None, slow.family, "none", slow.eta, slow.mu0)
+    problem = LocalProblem.of(slow.x, None, slow.family, "none", slow.eta, slow.mu0)
     table, budget = problem.table, Budget()
     goal = Goal(slow.top, slow.local, tol=0.0, max_iter=1, search=Search.FULL, order=Order.INDEX)
     groups = make_groups(slow.groups.astype(np.int32), table.rows, slow.n_groups)

@@ -274,7 +274,7 @@ def test_equal_rows_leave_lam_open():
 def test_a_spent_budget_still_gives_an_answer():
     X, _ = planted("sqeuclidean")
     table = table_of(X)
-    found = choose_lam(table, Budget(max_time=0.0))
+    found = choose_lam(LocalLabelling(table), Budget(max_time=0.0))
     check_sound(found, table)
     assert not found.choice.complete
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from kfree.kernels import native, reference
 from kfree.rows import CsrRows, DenseRows
-from kfree.rows.exact_sums import MOST_COPIES, CostSum, ExactProducts, ExactSums, Grid, Shares
+from kfree.rows.exact_sums import MOST_COPIES, CostSum, ExactProducts, ExactSums, Shares, WeightRange
 
 NONE = np.empty(0)
 WEIGHTS = {"none": None, "whole": [0.0, 1.0, 3.0, 700.0], "any": [0.0, 0.25, 1 / 3, 1e-3, 17.1]}
@@ -169,12 +169,12 @@ def test_sums_of_costs_do_not_depend_on_their_order(seed, n, kind):
     rng = np.random.default_rng(seed)
     cost = rng.gamma(0.3, size=n) * 10.0 ** rng.integers(-200, 200)
     weight = NONE if kind == "none" else rng.choice(WEIGHTS[kind], size=n)
-    whole, order = Grid.of(np.ones(1), weight).whole, rng.permutation(n)
+    whole, order = WeightRange.of(weight).whole, rng.permutation(n)
     inverse = 2.0 ** -(float(np.frexp(cost.max())[1]) + (0 if whole else 5))
     found = native.sum_costs(weight, cost, whole, inverse)
     assert found == reference.sum_costs(weight, cost, whole, inverse)
     assert found == native.sum_costs(weight[order] if weight.size else weight, cost[order], whole, inverse)
-    total = CostSum(float(cost.max()), weight)
+    total = CostSum(float(cost.max()), WeightRange.of(weight))
     total.add(total.limbs(cost, weight))
     w = weight if weight.size else np.ones(n)
     truth = float(sum(Fraction(a) * Fraction(b) for a, b in zip(w, cost)))
@@ -182,7 +182,7 @@ def test_sums_of_costs_do_not_depend_on_their_order(seed, n, kind):
 
 
 def test_a_cost_that_is_infinite_makes_the_sum_infinite():
-    total = CostSum(np.inf, NONE)
+    total = CostSum(np.inf, WeightRange())
     total.add(total.limbs(np.array([1.0, np.inf]), NONE))
     assert total.value == np.inf
 
@@ -242,7 +242,7 @@ def test_products_of_columns_are_exact_in_any_order(kind):
     w, largest = weight if weight.size else np.ones(3000), np.abs(x).max(axis=0)
 
     def value(order):
-        products = ExactProducts(largest, weight)
+        products = ExactProducts(largest, WeightRange.of(weight))
         for some in np.array_split(order, 3):
             products.add(x[some], w[some])
         return products.value

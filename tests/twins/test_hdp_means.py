@@ -11,14 +11,14 @@ from kfree.inference.goal import Goal
 from kfree.inference.loop import Budget
 from kfree.inference.shared.groups import make_groups
 from kfree.inference.shared.hdp_pass import start_state, three_part_pass
-from kfree.models.clusters import Problem
+from kfree.models.clusters import LocalProblem
 from support.family_data import NAMES, draw_rows, make
 from support.numbers import set_numbers
 from support.slow_clusters import SlowHDP
 
 
 def problem_of(family, x, weight=None, eta=0.0, mu0=None):
-    return Problem.of(x, weight, family, "none", eta, mu0)
+    return LocalProblem.of(x, weight, family, "none", eta, mu0)
 
 
 def reach(slow):

@@ -31,7 +31,15 @@ from kfree.models.checks import (
     summarise,
     weighted_mean,
 )
-from kfree.models.ranges import Reach, check_far, check_lam_range, check_prior_range, check_reach, check_shares
+from kfree.models.ranges import (
+    Reach,
+    check_far,
+    check_lam_range,
+    check_means,
+    check_prior_range,
+    check_reach,
+    check_shares,
+)
 
 # Rows nearer to their centres than this share of the distance of two centres are at them, up to rounding.
 _AT_CENTRES = 1e-9
@@ -143,8 +151,9 @@ class LocalProblem(Problem):
     def check_reach(self, squares: str = "") -> None:
         """Whether divergences, or their squares, which what ``squares`` says needs, are in the range of floats."""
         rows, geometry = self.table.rows, self.table.geometry
-        weights = rows.weight_range.lightest, rows.total_weight()
-        check_reach(Reach.of(self.table), geometry, self.shift, *weights, squares=squares)
+        if self.family.translates:
+            check_means(np.concatenate([self.shift, geometry.anchor]))
+        check_reach(Reach.of(self.table), geometry, rows.weight_range.lightest, rows.total_weight(), squares=squares)
 
     def labelling(self) -> Labelling:
         """The rows, without labels."""

@@ -199,14 +199,10 @@ class Reach(NamedTuple):
         return self.lowest == self.highest
 
 
-def check_reach(
-    reach: Reach, geometry: Geometry, shift: Array, lightest: float, total: float, *, squares: str = ""
-) -> None:
+def check_reach(reach: Reach, geometry: Geometry, lightest: float, total: float, *, squares: str = "") -> None:
     """Rows that differ by so much, or so little, that weighted divergences leave the range of floats are an error; or
     their squares, which what ``squares`` says needs. ``lightest`` and ``total`` are of the weights."""
     family, (least, most) = geometry.family, COSTS_OF_AUTO if squares else COSTS
-    if family.translates:
-        check_means(np.concatenate([shift, geometry.anchor]))
     total += geometry.eta
     low, high = min(1.0, lightest) * reach.active, max(1.0, total) * reach.far
     # rows of length 1 that do not differ at all are equal: their differences cannot be too small for floats

@@ -27,6 +27,7 @@ from kfree.models.checks import (
 from kfree.models.clusters import Problem
 from kfree.models.ranges import (
     Reach,
+    check_means,
     check_prior_range,
     check_reach,
     check_shares,
@@ -272,6 +273,8 @@ class ShardedProblem(Problem):
             total = whole.less(shift) if shift.any() else total
         geometry = make_geometry(family, (total, mass), shift, ends.tiny, smoothing, smoothing_mean)
         make = make._replace(name=name, shift=shift, grid=_grid(seen, shift, ratio), geometry=geometry)
+        if family.translates:
+            check_means(np.concatenate([shift, geometry.anchor]))
         reach = blocks.ask(ask_table, (make, reach_of), _joined)
         n = sum(size for _, size in seen.sizes)
         facts = Facts(
@@ -300,7 +303,7 @@ class ShardedProblem(Problem):
     def check_reach(self, squares: str = "") -> None:
         """Whether divergences, or their squares, are in the range of floats."""
         weights = self.facts.weights.lightest, self.facts.total_weight
-        check_reach(self.reach, self.geometry, self.shift, *weights, squares=squares)
+        check_reach(self.reach, self.geometry, *weights, squares=squares)
 
     def count_different(self, enough: int) -> int:
         """How many different rows have weight; of more than enough, so many."""
