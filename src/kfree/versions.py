@@ -10,7 +10,7 @@ from kfree.kernels import kernels_in_force
 from kfree.rows import n_threads
 
 _PACKAGES = ("kfree", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
-_OPTIONAL = ("matplotlib", "pandas", "polars", "pyarrow", "dask")
+_OPTIONAL = ("matplotlib", "pandas", "polars", "pyarrow", "dask", "distributed")
 
 
 def show_versions() -> None:

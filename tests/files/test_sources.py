@@ -378,6 +378,25 @@ def test_dask_collections_are_not_pulled_silently(model):
     assert not pulled
 
 
+def test_pictures_and_words_do_not_pull_dask_collections(tmp_path):
+    da = pytest.importorskip("dask.array")
+    pytest.importorskip("jinja2")
+    X = da.from_array(rows(), chunks=(100, -1)).map_blocks(lambda block: 1 / 0, meta=np.empty((0, 0)))
+    model = kfree.DPMeans(n_clusters=3).fit(rows())
+    for ask in (
+        kfree.ClusterMapDisplay.from_estimator,
+        kfree.ClusterTreeDisplay.from_estimator,
+        kfree.CentersDisplay.from_estimator,
+        lambda model, X: model.profile(X),
+        lambda model, X: model.score(X),
+        lambda model, X: model.partial_fit(X),
+        lambda model, X: kfree.report(model, X, tmp_path / "page.html"),
+        lambda model, X: kfree.lam_path(X),
+    ):
+        with pytest.raises(TypeError, match="is a Dask Array"):
+            ask(model, X)
+
+
 #: Fits a file with less memory for data than it has; prints what was found.
 CHILD = """
 import resource, sys

@@ -35,6 +35,7 @@ from kfree.displays.reading import (
     percent,
     sizes_of,
 )
+from kfree.estimators._sklearn import refuse_dask
 from kfree.families import Array
 from kfree.models.checks import check_choice, check_number
 
@@ -131,6 +132,7 @@ class CentersDisplay:
         -------
         CentersDisplay
         """
+        refuse_dask(X)
         centres = centres_of(estimator)
         display = cls(
             centres=centres,

@@ -10,6 +10,7 @@ from kfree.displays.flatten import flatten, scale_of
 from kfree.displays.palette import GREY, colours
 from kfree.displays.placing import place_names
 from kfree.displays.reading import check_names, columns_of, in_words, is_frame, names_of, numbered, take_rows
+from kfree.estimators._sklearn import refuse_dask
 from kfree.families import Array
 from kfree.models.checks import check_number
 
@@ -98,6 +99,7 @@ class ClusterMapDisplay:
         -------
         ClusterMapDisplay
         """
+        refuse_dask(X)
         check_is_fitted(estimator)
         labels = np.asarray(estimator.predict(X))
         count = estimator.n_clusters_ if hasattr(estimator, "n_clusters_") else estimator.n_components_

@@ -20,6 +20,7 @@ from kfree.displays.drawing import (
 )
 from kfree.displays.palette import colours
 from kfree.displays.reading import check_names, in_words, names_of
+from kfree.estimators._sklearn import refuse_dask
 from kfree.estimators.lam import LamPath, path_of
 from kfree.families import Array
 from kfree.models.checks import check_number, check_weight
@@ -126,6 +127,7 @@ class ClusterTreeDisplay:
         -------
         ClusterTreeDisplay
         """
+        refuse_dask(X)
         path = path_of(estimator, X, sample_weight, max_clusters)
         names = names_of(estimator, X, names, estimator.n_clusters_)
         found = estimator.n_clusters_

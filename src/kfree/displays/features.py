@@ -11,6 +11,7 @@ from kfree.displays.palette import colours
 from kfree.displays.pictures import as_colours, as_pictures, colour_limits, draw_tiles, tiles_size
 from kfree.displays.placing import label_columns, label_rows
 from kfree.displays.reading import check_names, columns_of, in_words, percent, take_rows
+from kfree.estimators._sklearn import refuse_dask
 from kfree.families import Array
 from kfree.models.checks import check_choice, check_number
 
@@ -105,6 +106,7 @@ class FeaturesDisplay:
         -------
         FeaturesDisplay
         """
+        refuse_dask(X)
         check_is_fitted(estimator)
         if not (hasattr(estimator, "Z_") and hasattr(estimator, "components_")):
             raise TypeError(f"{type(estimator).__name__} has no latent features: Z_ or components_ is missing.")

@@ -11,6 +11,7 @@ from kfree.displays.drawing import make_axes, point_size, sequential, set_title,
 from kfree.displays.palette import GREY, colours
 from kfree.displays.placing import place_names
 from kfree.displays.reading import axis_name, columns_of, in_words, percent, take_rows
+from kfree.estimators._sklearn import refuse_dask
 from kfree.families import Array
 from kfree.models.checks import check_number
 
@@ -117,6 +118,7 @@ class MixtureDisplay:
         -------
         MixtureDisplay
         """
+        refuse_dask(X)
         check_is_fitted(estimator)
         if not hasattr(estimator, "covariances_"):
             raise TypeError(

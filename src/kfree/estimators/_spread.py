@@ -12,7 +12,6 @@ from kfree.families import Array
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.models.clusters import LocalProblem, Model, Problem
 from kfree.models.sharded import ShardedProblem, first_look
-from kfree.rows.blocks import BlockError
 from kfree.rows.dask import DaskTable, is_dask, map_rows
 
 
@@ -54,16 +53,13 @@ class RowsSpread:
 
     def problem(self, divergence: Any, weighting: str, *smoothing: Any) -> Problem:
         """The rows bound to a divergence."""
-        try:
-            seen = first_look(self._blocks, divergence, weighting)
-            self._sizes = [size for _, size in sorted(seen.sizes) if size]
-            if sum(self._sizes) <= CLUSTERS.search_up_to:
-                self._here = RowsHere(self._estimator, *self._table.gathered())
-                return self._here.problem(divergence, weighting, *smoothing)
-            refuse_what_needs_all_rows(self._estimator)
-            return ShardedProblem.of(self._blocks, seen, divergence, weighting, *smoothing)
-        except BlockError as error:
-            raise ValueError(f"Block {error.number} of X (its rows are numbered from 0): {error.said}") from error
+        seen = first_look(self._blocks, divergence, weighting)
+        self._sizes = [size for _, size in sorted(seen.sizes) if size]
+        if sum(self._sizes) <= CLUSTERS.search_up_to:
+            self._here = RowsHere(self._estimator, *self._table.gathered())
+            return self._here.problem(divergence, weighting, *smoothing)
+        refuse_what_needs_all_rows(self._estimator)
+        return ShardedProblem.of(self._blocks, seen, divergence, weighting, *smoothing)
 
     def labels(self, labels: Any) -> Any:
         """Labels as a Dask array with blocks of known sizes."""

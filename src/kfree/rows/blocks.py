@@ -28,6 +28,9 @@ class BlockError(ValueError):
         super().__init__(number, said)
         self.number, self.said = number, said
 
+    def __str__(self) -> str:
+        return f"Block {self.number} of X (its rows are numbered from 0): {self.said}"
+
 
 #: What is kept beside a block.
 Beside = dict[str, Any]
