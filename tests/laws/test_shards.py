@@ -97,6 +97,18 @@ def test_sparse_blocks_change_no_bit(name, ask, monkeypatch):
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+@pytest.mark.parametrize("name", ["kl", "cosine"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_in_other_powers_of_two_change_no_bit(name, size, sparse):
+    X = size * draw_rows(name, 800, 3, seed=1).astype(float)
+    X = sp.csr_matrix(X) if sparse else X
+    whole = in_memory(DPMeans(divergence=name, n_clusters=4), X, None)
+    with pytest.MonkeyPatch.context() as patch:
+        assert_same(fit_in_blocks(DPMeans(divergence=name, n_clusters=4), X, None, [1, 500], patch), whole)
+
+
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("weighting", ["length", "relative"])
 def test_rows_that_weigh_by_their_length_change_no_bit(weighting):
     X = np.random.default_rng(0).poisson(3.0, size=(800, 4)) + 1

@@ -325,7 +325,7 @@ def make_rows(
     ``unit`` is the length that weighs 1 with relative weighting, 0 to take it from these rows, as ``ends`` is if these
     rows are all there are.
     """
-    scale, size = row_scale(X, family)
+    given, (scale, size) = X, row_scale(X, family)
     X, scale = _in_reach(X, scale)
     once = np.minimum(weight, 1.0) if weight.size else weight
     if weighting != "none":
@@ -347,6 +347,7 @@ def make_rows(
     ratio = ratio_of(ends, family)
     if sp.issparse(X):
         rows: Rows = CsrRows(X, weight=weight, scale=scale, dtype=dtype, ratio=ratio)
+        rows.made = X is not given
         return Prepared(rows, family, np.zeros(X.shape[1]), unit, ends, once)
     if shift is not None or not family.translates:
         shift = np.zeros(X.shape[1]) if shift is None else shift
@@ -355,6 +356,7 @@ def make_rows(
         rows = DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1]), dtype=dtype)
         shift = near(mean_of(rows))
         rows = rows.shifted(shift, ratio)
+    rows.made = X is not given
     return Prepared(rows, family, shift, unit, ends, once)
 
 

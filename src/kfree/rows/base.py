@@ -72,6 +72,7 @@ class Rows(ABC):
     dtype: np.dtype[Any]  # of the first look at the products: float32 or float64
     #: Of the smallest entry whose size matters, however small, to the largest; None: in each column all may matter.
     ratio: float | None = 1.0
+    made: bool = False  # values are made from those that were given: nothing else can be bound in their place
 
     def spans(self) -> list[slice]:
         """The spans the rows are read in."""

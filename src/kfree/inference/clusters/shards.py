@@ -267,13 +267,15 @@ def _table_of(block: RowBlock, beside: Beside, make: MakeTable) -> Iterator[Tabl
     room."""
     name, table = beside.get("table", ("", None))
     if name == make.name:
-        table.rows.bind(block.X)
+        if not table.rows.made:
+            table.rows.bind(block.X)
     else:
         beside.pop("shard", None)
         table = make(block)
         beside["table"] = make.name, table
     yield table
-    table.rows.release()
+    if not table.rows.made:
+        table.rows.release()
 
 
 class Lowest(NamedTuple):
