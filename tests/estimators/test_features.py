@@ -275,7 +275,7 @@ def test_limits_of_passes_and_time_are_kept(table):
         KFeatures(6, n_init=2000, n_jobs=2),
         BPMeans(40.0, n_init=2000),
         BPMeans(40.0, n_init=2000, n_jobs=2),
-        BPMeans(40.0, n_init=2000, algorithm="collapsed"),
+        BPMeans(40.0, n_init=20_000, algorithm="collapsed"),
         StepwiseKFeatures(0.01, n_init=500, n_jobs=2),
     ],
     ids=lambda model: f"{type(model).__name__}-{model.algorithm}-{model.n_jobs}",
@@ -283,7 +283,7 @@ def test_limits_of_passes_and_time_are_kept(table):
 def test_a_signal_ends_a_fit_with_what_there_is(model):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 12))
-    clone(model).set_params(n_init=1, max_time=0.2).fit(X)  # compiled before the clock starts
+    clone(model).set_params(n_init=1, max_time=0.2).fit(X)
 
     def interrupt(*_):
         raise KeyboardInterrupt

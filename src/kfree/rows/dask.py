@@ -385,7 +385,6 @@ class WorkerBlocks(Blocks):
                     if task.status != "finished":
                         task.cancel(force=True) if task.status == "pending" else None
                         tasks[place] = again[place]()
-                self._homes = self._where()
                 since = time.monotonic()
         except BaseException:
             with contextlib.suppress(Exception):
