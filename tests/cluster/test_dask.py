@@ -37,7 +37,7 @@ def whole():
 
 
 #: The radius opens clusters in passes over all rows, and at extremes.
-ASKS = {"auto": {}, "n_clusters": {"n_clusters": 7}, "radius": {"radius": 9.0}}
+ASKS = {"auto": {}, "n_clusters": {"n_clusters": 7}, "radius": {"radius": 9.0, "max_iter": 40}}
 
 
 def assert_same(spread, model, order=None):
@@ -180,11 +180,11 @@ class TestFaults:
         killer = threading.Thread(target=kill)
         killer.start()
         try:
-            spread = DPMeans(radius=9.0, tol=0.0).fit(made)
+            spread = DPMeans(radius=9.0, tol=0.0, max_iter=60).fit(made)
         finally:
             stop.set()
             killer.join()
-        assert_same(spread, DPMeans(radius=9.0, tol=0.0).fit(X))
+        assert_same(spread, DPMeans(radius=9.0, tol=0.0, max_iter=60).fit(X))
 
     def test_a_block_that_cannot_be_made_is_an_error_that_says_why(self, client):
         def corrupt(block, block_info=None):

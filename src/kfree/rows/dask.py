@@ -358,13 +358,13 @@ class WorkerBlocks(Blocks):
     def _await(self, tasks: list[Any], again: Sequence[Callable[[], Any]]) -> list[Any]:
         """Wait for tasks, as long as somebody works on them; those that nobody does are submitted again. Returns the
         tasks that are finished."""
-        from distributed import wait
+        from distributed import CancelledError, wait
 
         attempts, last, since = 0, -1, time.monotonic()
         tasks = list(tasks)
         try:
             while True:
-                with contextlib.suppress(TimeoutError):
+                with contextlib.suppress(TimeoutError, CancelledError):
                     wait(tasks, timeout=_LOOK)
                 bad = [place for place, task in enumerate(tasks) if task.status in ("error", "cancelled")]
                 done = sum(task.status == "finished" for task in tasks)
@@ -383,7 +383,6 @@ class WorkerBlocks(Blocks):
                 _LOGGER.warning("%d of %d tasks are asked again: their workers are lost", len(tasks) - done, len(tasks))
                 for place, task in enumerate(tasks):
                     if task.status != "finished":
-                        task.cancel(force=True) if task.status == "pending" else None
                         tasks[place] = again[place]()
                 since = time.monotonic()
         except BaseException:
