@@ -16,8 +16,8 @@ TEXT = (
     "workers already. *Same bits*: labels, centres, inertia and the objective after every pass."
 )
 NOTES = [
-    "A pass costs its tasks 40 to 80 milliseconds besides the work: where most rows are settled, as in the 300 passes of "
-    "overlapping groups, that is a third of it."
+    "A pass costs its tasks 40 to 80 milliseconds besides the work: where most rows are settled, as in the 300 passes "
+    "of overlapping groups, that is a third of it."
 ]
 #: Rows, columns, groups, and how far these are apart: where they overlap a fit makes many passes.
 SIZES = ((1_000_000, 16, 50, 4.0), (10_000_000, 16, 50, 4.0), (1_000_000, 8, 30, 1.5))
