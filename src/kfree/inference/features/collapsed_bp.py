@@ -75,7 +75,7 @@ def run_collapsed_bp(table: FeatureTable, start: FeatureState, goal: FeatureGoal
     if not start.Z.any(axis=0).all():
         start = settle(table, start.Z)  # empty columns have no inverse
 
-    if runs_compiled(table, start, budget) and goal.price is None:
+    if runs_compiled(table, start) and goal.price is None:
         return _compiled(table, X, start, goal, budget)
 
     def one_pass(state: FeatureState) -> tuple[FeatureState, Info]:

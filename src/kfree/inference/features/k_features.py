@@ -16,14 +16,15 @@ from kfree.kernels import kernels
 _RESTS, _DEPENDENT = 1, 2
 
 
-def runs_compiled(table: FeatureTable, start: FeatureState, budget: Budget) -> bool:
+def runs_compiled(table: FeatureTable, start: FeatureState) -> bool:
     """Whether a table is small and plain enough for many passes in one call."""
-    return bool(table.plain and len(table.spans) == 1 and start.K and not budget.told and not table.uneven)
+    return bool(table.plain and len(table.spans) == 1 and start.K and not table.uneven)
 
 
 def run_k_features(table: FeatureTable, start: FeatureState, goal: FeatureGoal, budget: Budget) -> Outcome:
     """Run K-features from an allocation and means (which need not be its best); the price plays no part."""
-    passes = _compiled if runs_compiled(table, start, budget) else _pass_by_pass
+    # both come to the same bits, and whoever listens may want to stop after any pass
+    passes = _compiled if runs_compiled(table, start) and not budget.told else _pass_by_pass
     done = passes(table, start.as_start(), goal, budget)
     if not done.state.solved:  # interrupted before the end of the first pass
         state = settle_with_reseeds(table, start.Z, budget)
