@@ -26,11 +26,14 @@ template <class V> struct Parts {
     KF_INLINE explicit Parts(V value) : coarse((value + COARSE) - COARSE), fine(((value - coarse) + FINE) - FINE) {}
 };
 
+// Entries beyond the grid make wrong sums, not undefined ones.
+KF_INLINE i64 plus(i64 a, i64 b) { return i64(u64(a) + u64(b)); }
+
 // Add to a limb; what goes beyond it is returned.
 KF_INLINE i64 carried(i64& limb, i64 more) {
-    const i64 all = limb + more, over = all >> BITS;
-    limb = all - over * BASE;
-    return over;
+    const i64 all = plus(limb, more);
+    limb = all & (BASE - 1);
+    return all >> BITS;
 }
 
 class Book {
@@ -59,10 +62,11 @@ class Book {
             i64 over = 0;
             for (i64 place = parts.n - 1, limb = 0; place >= 0; --place, ++limb) {
                 double& part = parts.data[place * size + a];
-                over = carried(limbs.data[limb * size + a], i64(part * unit[place]) + over);
+                over = carried(limbs.data[limb * size + a], plus(i64(part * unit[place]), over));
                 part = 0.0;
             }
-            limbs.data[parts.n * size + a] += over;
+            i64& top = limbs.data[parts.n * size + a];
+            top = plus(top, over);
         }
         held = 0;
     }
@@ -253,10 +257,11 @@ static std::tuple<i64, i64, i64> sum_costs(In weight, In cost, bool whole, doubl
                 if (!(weight[t] > 0)) continue;
                 const Parts<double> parts(cost[t] * inverse);
                 const i64 fine_ones = i64(parts.fine * weight[t] * 0x1p72);
-                high += carried(middle, i64(parts.coarse * weight[t] * 0x1p36) + carried(low, fine_ones));
+                const i64 ones = plus(i64(parts.coarse * weight[t] * 0x1p36), carried(low, fine_ones));
+                high = plus(high, carried(middle, ones));
             }
         }
-        high += carried(middle, i64(coarse * 0x1p36) + carried(low, i64(fine * 0x1p72)));
+        high = plus(high, carried(middle, plus(i64(coarse * 0x1p36), carried(low, i64(fine * 0x1p72)))));
     }
     return {low, middle, high};
 }

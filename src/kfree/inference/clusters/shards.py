@@ -5,7 +5,7 @@ so a block whose labels are lost, or were never here, replays it; one that still
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -19,7 +19,7 @@ from kfree.inference.clusters.centres import Centres, Sums
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.clusters.fence import fence_between, least_weight
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
-from kfree.inference.clusters.how_many.subsample import Contents, Pilot, arrivals, draw, make_pilot, most_drawn
+from kfree.inference.clusters.how_many.subsample import Pilot, draw, make_pilot, most_drawn
 from kfree.inference.clusters.labelling import (
     Labelling,
     Level,
@@ -32,6 +32,7 @@ from kfree.inference.clusters.openers import apart, copies_in, farthest_rows
 from kfree.inference.clusters.table import Table
 from kfree.inference.content import count_distinct, one_of_each, starts
 from kfree.inference.loop import Budget
+from kfree.inference.race import Entrants, among, race
 from kfree.rows.blocks import Beside, Blocks, RowBlock
 from kfree.rows.exact_sums import CostSum, ExactSums, Grid, WeightRange
 
@@ -39,8 +40,6 @@ _NONE = np.empty(0)
 _NO_HASHES = np.empty(0, np.uint64)
 # Bits of a cost that a round of counting tells.
 _BITS = 13
-# Arrivals of a content of weight 1 are earlier, as no clock shows more than -log of the smallest random number.
-_LAST = 64.0
 
 
 class Facts(NamedTuple):
@@ -308,36 +307,19 @@ class Sampling(NamedTuple):
         return table.sample(rows[first], copies.astype(float))
 
 
-class Racing(NamedTuple):
-    """Contents that may arrive in time, although other blocks hold some of their weight.
+class OfEntrants(NamedTuple):
+    """Asks the rows as they take part in a race."""
 
-    Of all blocks one has at least its share, 1 / blocks, of the weight of a content, and so names it.
-    """
+    query: Callable[[Entrants], Any]
 
-    time: float
-    blocks: int  # of the whole table
-
-    def __call__(self, table: Table) -> Array:
-        """Hashes of a block, ascending."""
-        contents, _ = Contents.of(table.hashes, table.rows.weight, table.copies)
-        if not contents.hashes.size:
-            return _NO_HASHES
-        first, total = contents.totals()
-        hashes = contents.hashes[first]
-        return hashes[arrivals(hashes, total * self.blocks) <= self.time]
-
-
-class Records(NamedTuple):
-    """The rows of some contents."""
-
-    hashes: Array  # ascending
-
-    def __call__(self, table: Table) -> Contents:
+    def __call__(self, table: Table) -> Any:
         """Of a block."""
-        rows = np.flatnonzero(_among(table.hashes, self.hashes))
-        weight, copies = table.rows.weight, table.copies
-        some = weight[rows] if weight.size else weight
-        return Contents.of(table.hashes[rows], some, copies[rows] if copies.size else copies)[0]
+        return self.query(entrants(table))
+
+
+def entrants(table: Table) -> Entrants:
+    """The rows of a table as they take part in a race."""
+    return Entrants(table.hashes, table.rows.weight, table.copies)
 
 
 class Taking(NamedTuple):
@@ -347,17 +329,9 @@ class Taking(NamedTuple):
 
     def __call__(self, table: Table) -> Table:
         """Of a block."""
-        weight = table.rows.weight
-        rows = np.flatnonzero(_among(table.hashes, self.hashes) & ((weight > 0) if weight.size else True))
+        rows = entrants(table).named(self.hashes)
         rows = rows[one_of_each(table.hashes[rows])]
         return table.sample(rows, np.ones(rows.size))._replace(rows=table.rows.part(rows))
-
-
-def _among(hashes: Array, some: Array) -> Array:
-    """Which hashes are among some that are ascending."""
-    if not some.size:
-        return np.zeros(hashes.size, bool)
-    return some[np.minimum(np.searchsorted(some, hashes), some.size - 1)] == hashes
 
 
 class Beyond(NamedTuple):
@@ -460,7 +434,7 @@ class FarRowsOf(NamedTuple):
         """In a block."""
         table = labelling.table
         rows, excess = labelling.nearly_beyond(self.keys.limit, self.keys.chosen, self.keys.lam)
-        mine = _among(table.hashes[rows], self.hashes)
+        mine = among(table.hashes[rows], self.hashes)
         return Gathered(excess[mine], table.sample(rows[mine], table.rows.weights(rows[mine])))
 
 
@@ -664,27 +638,20 @@ class Shards(Labelling):
 
     def pilot(self) -> Pilot:
         """The rows that the number of clusters is chosen on."""
-        contents = self._racers()
+        contents = race(
+            lambda query, merge: self._ask_tables(OfEntrants(query), merge),
+            HOW_MANY.contents,
+            blocks=self.blocks.count,
+            weighted=self._facts.weighted,
+            total=self.total_weight,
+            lightest=self.lightest,
+        )
         index, ticket, weight = draw(contents, most_drawn(self._facts.entries))
         hashes = contents.hashes[index]
         table = self._ask_tables(Taking(np.unique(hashes)), Table.joined)
         order = one_of_each(table.hashes)
         place = order[np.searchsorted(table.hashes[order], hashes)]
         return make_pilot(table, place, ticket, weight, self.total_weight)
-
-    def _racers(self) -> Contents:
-        """The contents that are drawn from, and those that arrive soon after them."""
-        enough = HOW_MANY.contents
-        time = 1.1 * enough / self.total_weight  # so many arrive by then if none has much of the weight
-        while True:
-            racers = self._ask_tables(Racing(time, self.blocks.count), np.union1d)
-            contents = _ordered(self._ask_tables(Records(racers), _concatenated), self._facts.weighted)
-            first, total = contents.totals()
-            in_time = np.count_nonzero(arrivals(contents.hashes[first], total) <= time)
-            if in_time > enough or time == np.inf:
-                return contents
-            # nobody is left if the last one came so early that all weight has arrived
-            time = 2.0 * time if time < _LAST / self.lightest else np.inf
 
     @property
     def all_equal(self) -> bool:
@@ -732,20 +699,7 @@ def _joined(one: Any, other: Any) -> Any:
 
 
 def _concatenated(one: Any, other: Any) -> Any:
-    return (
-        type(one)(*map(np.concatenate, zip(one, other)))
-        if hasattr(one, "_fields")
-        else tuple(map(np.concatenate, zip(one, other)))
-    )
-
-
-def _ordered(contents: Contents, weighted: bool) -> Contents:
-    """The same in the order of their content; without weights, records of one content from several blocks are one."""
-    contents = contents.some(np.lexsort((contents.weight, contents.hashes)))
-    if weighted or not contents.hashes.size:
-        return contents
-    first, total = contents.totals()
-    return Contents(contents.hashes[first], total, total)
+    return tuple(map(np.concatenate, zip(one, other)))
 
 
 def _below_power(value: float) -> float:

@@ -14,6 +14,7 @@ from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.table import Table
 from kfree.inference.content import dither, nth_copy, starts, uniform
+from kfree.inference.race import Contents, arrivals
 from kfree.rows import DenseRows
 
 # Sparse rows with more entries than this are not dithered, for that would fill them.
@@ -21,8 +22,6 @@ _MOST_FILLED = 2_000_000
 
 # Rows up to which copies are spelled out.
 _MOST_COPIES = 1_000_000
-# The stream of random numbers that contents race by.
-_CONTENTS = 2_000_000
 
 
 class Pilot(NamedTuple):
@@ -126,41 +125,6 @@ def _smoothed(geometry: Geometry, scale: float) -> tuple[Geometry, float]:
     eta = max(own, least)
     mean = geometry.prior_mean if geometry.eta else geometry.anchor
     return Geometry(family, geometry.anchor, eta, mean if eta else None), own / eta if eta else 0.0
-
-
-class Contents(NamedTuple):
-    """Rows that have weight, in the order of their content."""
-
-    hashes: Array  # (m,) uint64, ascending
-    weight: Array  # (m,) of all copies that a row stands for
-    copies: Array  # (m,) how many these are
-
-    @classmethod
-    def of(cls, hashes: Array, weight: Array, copies: Array) -> tuple["Contents", Array]:
-        """Of rows in any order, and where they stand in it. Without weights (0,) rows of one content are one."""
-        if not weight.size:
-            order = np.argsort(hashes, kind="stable")
-            first = np.flatnonzero(starts(hashes[order]))
-            count = np.diff(np.append(first, hashes.size)).astype(float)
-            return cls(hashes[order[first]], count, count), order[first]
-        index = np.flatnonzero(weight > 0)
-        index = index[np.lexsort((weight[index], hashes[index]))]
-        return cls(hashes[index], weight[index], copies[index] if copies.size else np.ones(index.size)), index
-
-    def totals(self) -> tuple[Array, Array]:
-        """The first row of each content, and the weight of all of them."""
-        first = np.flatnonzero(starts(self.hashes))
-        return first, np.add.reduceat(self.weight, first)
-
-    def some(self, rows: Array) -> "Contents":
-        """Some of the rows."""
-        return Contents(self.hashes[rows], self.weight[rows], self.copies[rows])
-
-
-def arrivals(hashes: Array, weight: Array) -> Array:
-    """When contents of so much weight arrive in a race whose clocks are hashes."""
-    with np.errstate(over="ignore"):  # the slowest never arrive
-        return -np.log(uniform(hashes, _CONTENTS)) / weight
 
 
 def draw(contents: Contents, most: int) -> tuple[Array, Array, Array]:
