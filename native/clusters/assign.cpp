@@ -172,12 +172,17 @@ template <class T, class R> Assigned assign_dense(Mat<const T> X, Rows rows, In 
     const Problem<T> problem{X, shift, scale, mean, factor, norms, size};
     Assignment<T, R> assignment(problem, std::get<0>(looks), std::get<1>(looks), known ? smaller(block, n) : 0);
     const Room<i32> labels(n);
+    const i64 L = std::get<2>(ledger).p;
     const auto undecided = [&](i64 done) {  // what has been added is taken out again
-        move_dense(X, rows.part(0, done), shift, scale, weight, Labels{labels.data, done}, before.part(0, done),
-                   ledger);
+        if (L)
+            move_dense(X, rows.part(0, done), shift, scale, weight, Labels{labels.data, done}, before.part(0, done),
+                       ledger);
         return Assigned{true, 0, 0, 0.0};
     };
     require(mean.n > 0, "there must be a centre");
+    require(!L || L >= mean.n, "the ledger must have room for every centre, or for none");
+    for (i64 i = 0; L && i < n; ++i)
+        require(before[i] >= -1 && before[i] < L, "before must hold labels of the ledger, or -1");
     for (i64 start = 0; start < n; start += block) {  // rows stay in the cache until nothing more is asked of them
         const i64 m = smaller(block, n - start), stop = start + m;
         const Some some{rows.data + start, base.data + start, m};
@@ -188,7 +193,8 @@ template <class T, class R> Assigned assign_dense(Mat<const T> X, Rows rows, In 
             return undecided(start);
         const In once = unit.n ? unit.part(start, stop) : unit, single = alone.n ? alone.part(start, stop) : alone;
         if (count_near(In{paid, m}, once, single, In{some.base, m}, size, lam)) return undecided(start);
-        move_dense(X, Rows{some.rows, m}, shift, scale, weight, before.part(start, stop), Labels{mine, m}, ledger);
+        if (L)
+            move_dense(X, Rows{some.rows, m}, shift, scale, weight, before.part(start, stop), Labels{mine, m}, ledger);
     }
     const auto [changed, _] = tally(weight, labels, cost, before, reach);
     return {false, assignment.compared, assignment.doubted, changed};
@@ -304,7 +310,7 @@ static const border::Kernel kernels[] = {
         "assign_dense(X[n,p], rows[n]<n, shift[p], scale[n]?, weight[n]?, mean[K,p], factor, "
         "looks(first(coef[K,p], offset[K], limits(eps, tiny, largest)), "
         "second(coef[K,p], offset[K], limits(eps, tiny, largest))), "
-        "base[n], unit[n]?, alone[n]?, norms(per_root, at_anchor, reach), size, lam, known, before[n]<L|-1, low[n], "
+        "base[n], unit[n]?, alone[n]?, norms(per_root, at_anchor, reach), size, lam, known, before[n], low[n], "
         "cost[n], ledger(inverse[p+1], whole, parts[P,L,p+1], limbs[P+1,L,p+1], held[1]), reach[K])"),
     border::kernel<descend_dense<double, double>, descend_dense<float, float>, descend_dense<double, float>,
                    descend_dense<float, double>>(

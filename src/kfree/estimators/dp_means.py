@@ -322,9 +322,8 @@ class DPMeans(HardClusters):
             With ``outliers=True``, -1 for rows farther than ``radius_`` from every centre.
         """
         check_is_fitted(self)
-        X = check_table(self, X, reset=False)
         with set_span_threads():
-            return self._labels(X)
+            return self._labels(check_table(self, X, reset=False))
 
     @by_block(np.float64)
     def decision_function(self, X):
@@ -339,9 +338,8 @@ class DPMeans(HardClusters):
         array (n,)
         """
         check_is_fitted(self)
-        X = check_table(self, X, reset=False)
         with set_span_threads():
-            cost = self._model.nearest(X)[1]
+            cost = self._model.nearest(check_table(self, X, reset=False))[1]
         return np.where(np.isinf(cost), -np.inf, self.radius_ - np.where(np.isinf(cost), 0.0, cost))
 
     def score(self, X, y=None, sample_weight=None):

@@ -13,7 +13,7 @@ from kfree.families.base import FLOAT32, ROUNDING
 from kfree.models.ranges import LENGTHS, check_smoothing_range, check_spread, check_weight_range, label_of
 from kfree.rows import CsrRows, DenseRows, Rows
 from kfree.rows.exact_sums import CostSum, ExactProducts, WeightRange, sum_of
-from kfree.rows.threads import cut
+from kfree.rows.threads import cut, over
 
 WEIGHTINGS = ("none", "length", "relative")
 _NONE = np.empty(0)
@@ -60,7 +60,11 @@ class Prepared(NamedTuple):
 def _in_blocks(X: Any) -> Iterator[tuple[slice, Any]]:
     """Rows a block at a time, row after row: sums must not depend on the order in memory, and take little of it."""
     for span in cut(X.shape[0], _BLOCK):
-        yield span, X[span] if sp.issparse(X) else np.ascontiguousarray(X[span])
+        yield span, _block(X, span)
+
+
+def _block(X: Any, span: slice) -> Any:
+    return X[span] if sp.issparse(X) else np.ascontiguousarray(X[span])
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], *others: str) -> str:
@@ -98,11 +102,16 @@ def check_finite(X: Any) -> None:
     if values.dtype.kind not in "fc":
         return
     bad_rows, bad, first = 0, 0, None
-    for span, part in _in_blocks(X):
+
+    def is_suspect(span: slice) -> bool:
         with np.errstate(over="ignore", invalid="ignore"):
-            total = part.sum(dtype=np.float64)
-        if np.isfinite(total):
+            return not np.isfinite(_block(X, span).sum(dtype=np.float64))
+
+    spans = cut(X.shape[0], _BLOCK)
+    for span, suspect in zip(spans, over(spans, is_suspect, values.size)):
+        if not suspect:
             continue
+        part = _block(X, span)
         entries = part.tocoo() if sp.issparse(part) else part
         wrong = ~np.isfinite(entries.data if sp.issparse(part) else entries)
         if not wrong.any():

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.families import Array, Family, Geometry
-from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.assign import label
 from kfree.inference.clusters.centres import Centres
-from kfree.inference.clusters.exact import cost_matrix, margins, own_costs
+from kfree.inference.clusters.exact import cost_matrix, strengths
 from kfree.inference.clusters.fit import Fitted, fit
 from kfree.inference.clusters.labelling import Labelling, LocalLabelling
 from kfree.inference.clusters.stream import Known, absorb, part_at_gaps
@@ -243,7 +243,7 @@ class Model(NamedTuple):
         """Labels and divergences of rows."""
         table = self.table(X, np.empty(0))
         memory = make_memory(table.n)
-        assign(table, self.inside(table), memory)
+        label(table, self.inside(table), memory)
         return memory.labels, memory.cost
 
     def divergences(self, X: Any) -> Array:
@@ -262,8 +262,7 @@ class Model(NamedTuple):
         """Minus the weighted mean divergence."""
         table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting)
         memory = make_memory(table.n)
-        sums = assign(table, self.inside(table), memory)
-        return -sums.cost / float(sums.mass.sum())
+        return -label(table, self.inside(table), memory) / table.rows.total_weight()
 
     def reordered(self, order: Array) -> "Model":
         """The same clusters with other numbers."""
@@ -271,7 +270,7 @@ class Model(NamedTuple):
 
     def strengths(self, table: Table, labels: Array, radius: float) -> Array:
         """How strongly rows belong to their clusters: 1 at the centre, 0 at the radius and beyond."""
-        return margins(own_costs(table, self.inside(table), labels), np.array(radius))
+        return strengths(table, self.inside(table), labels, radius)
 
     def radius(self) -> float:
         """How far from every centre a row is novel: beyond the fence of the rows of the fit and, where the next centre

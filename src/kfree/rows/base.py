@@ -161,8 +161,9 @@ class Rows(ABC):
 
     def tally(self, span: slice, labels: Array, cost: Array, before: Array, sums: ExactSums, reach: Array) -> float:
         """Move a span to the sums of its labels, raise ``reach`` to the largest costs, and set ``before`` to the
-        labels; returns the weight of those that changed."""
-        self.move(span, before, labels, sums)
+        labels; returns the weight of those that changed. Sums of no labels take nothing."""
+        if sums.K:
+            self.move(span, before, labels, sums)
         weight = self.weight[span] if self.weight.size else self.weight
         return kernels().tally(weight, labels, cost, before, reach)[0]
 

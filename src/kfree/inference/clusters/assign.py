@@ -13,7 +13,7 @@ from kfree.inference.clusters.exact import exact_costs, exact_own, excluded, own
 from kfree.inference.clusters.table import Memory, Table
 from kfree.kernels import kernels
 from kfree.rows import Assigned, Nearest
-from kfree.rows.exact_sums import CostSum, ExactSums, Shares
+from kfree.rows.exact_sums import CostSum, ExactSums, Grid, Shares
 from kfree.rows.threads import in_order
 
 
@@ -66,9 +66,27 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
     (see ``loosen``); rows whose own cost stays below it are not compared with any other centre.
     """
     rows, K = table.rows, centres.mean.shape[0]
-    near = lam if lam is not None and np.isfinite(lam) else np.nan  # nothing is near it
     earlier = sums_by_label(table, memory)
     shares = Shares(ExactSums(K, rows.grid) if earlier is None else earlier.resized(max(K, earlier.K)))
+    reach, changed, ties = _pass(table, centres, memory, lam, shares)
+    memory.sums = shares.total().resized(K)
+    return Sums(*memory.sums.values(), changed, total_cost(table, memory.cost, float(reach.max())), ties, reach)
+
+
+def label(table: Table, centres: Centres, memory: Memory) -> float:
+    """Assign rows where nobody asks for the sums of the clusters; the weighted sum of the costs."""
+    nothing = ExactSums(0, Grid(np.zeros(table.rows.p + 1, int), True))
+    reach, _, _ = _pass(table, centres, memory, None, Shares(nothing))
+    return total_cost(table, memory.cost, float(reach.max()))
+
+
+def _pass(
+    table: Table, centres: Centres, memory: Memory, lam: float | None, shares: Shares
+) -> tuple[Array, float, int]:
+    """One pass over all rows: the largest cost in each cluster, the weight that changed label, and the number of
+    ties."""
+    rows, K = table.rows, centres.mean.shape[0]
+    near = lam if lam is not None and np.isfinite(lam) else np.nan  # nothing is near it
     memory.sums = None  # an interrupt leaves labels that nobody knows the sums of
 
     def of_span(span: slice) -> tuple[Array, float, int]:
@@ -86,8 +104,7 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
     for span_reach, span_changed, span_ties in rows.each(of_span):
         np.maximum(reach, span_reach, out=reach)
         changed, ties = changed + span_changed, ties + span_ties
-    memory.sums = shares.total().resized(K)
-    return Sums(*memory.sums.values(), changed, total_cost(table, memory.cost, float(reach.max())), ties, reach)
+    return reach, changed, ties
 
 
 def sums_by_label(table: Table, memory: Memory) -> ExactSums | None:

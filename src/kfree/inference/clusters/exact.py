@@ -96,6 +96,18 @@ def own_costs(table: Table, centres: Centres, labels: Array) -> Array:
     return own
 
 
+def strengths(table: Table, centres: Centres, labels: Array, radius: float) -> Array:
+    """(n,) How strongly rows belong to their own centres: 1 there, 0 at the radius and beyond."""
+    found = np.empty(table.n)
+
+    def of_span(span: slice) -> None:
+        found[span] = margins(own_cost(table, span, centres, labels[span]), np.array(radius))
+
+    for _ in table.rows.each(of_span):
+        pass
+    return found
+
+
 def rivals(table: Table, centres: Centres, labels: Array) -> Rivals:
     """How near rows are to their own centres (labels are int32), and to the best of the others."""
     K = centres.mean.shape[0]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import assign
+from kfree.inference.clusters.assign import assign, label
 from kfree.inference.clusters.batch import fit_batch
 from kfree.inference.clusters.bounds import loosen
 from kfree.inference.clusters.centres import Centres, Sums
@@ -75,9 +75,9 @@ def _settle(table: Table, known: Known, met: Met) -> Absorbed:
         loosen(table, met.centres, after, keep, memory, met.sums.reach)
     else:
         memory.forget()
-    last = assign(table, after, memory)
+    cost = label(table, after, memory)
     prior = float(geometry.prior_costs(after.mean, after.affine).sum())
-    return Absorbed(after.mean, total, mass, memory.labels, last.cost, prior, met.complete)
+    return Absorbed(after.mean, total, mass, memory.labels, cost, prior, met.complete)
 
 
 def _meet(table: Table, mean: Array, goal: Goal, budget: Budget) -> Met:
@@ -135,7 +135,7 @@ def part_at_gaps(table: Table, known: Known, goal: Goal, budget: Budget) -> tupl
     def one_round(known: Known) -> tuple[Known, bool]:
         nonlocal fence
         memory = make_memory(table.n)
-        assign(table, Centres(table.geometry, known.mean), memory)
+        label(table, Centres(table.geometry, known.mean), memory)
         near = np.flatnonzero(~(table.excess(memory.cost, goal.lam) > 0))
         weight = table.rows.weights(near)
         if not near.size:

@@ -77,9 +77,10 @@ def assign_dense(
 
     Returns whether a decision is left open, how many rows were compared with all centres, how many of them the first
     look left open, and the weight that changed label. Then ``before``, ``low`` and ``cost`` have become the labels, the
-    bounds on all other costs and the costs, rows have been moved between the sums of their labels (see ``move_dense``),
-    and ``reach`` has been raised to the largest costs. If a decision is left open the numbers are zero, labels and sums
-    are as before, bounds that were ``known`` still hold, and ``cost`` and ``reach`` mean nothing.
+    bounds on all other costs and the costs, rows have been moved between the sums of their labels (see ``move_dense``)
+    unless the ledger has room for none, and ``reach`` has been raised to the largest costs. If a decision is left open
+    the numbers are zero, labels and sums are as before, bounds that were ``known`` still hold, and ``cost`` and
+    ``reach`` mean nothing.
     """
 
     found = _decide(
@@ -88,7 +89,8 @@ def assign_dense(
     if found is None:
         return True, 0, 0, 0.0
     labels, compared, doubted = found
-    move_dense(X, rows, shift, scale, weight, before, labels, ledger)
+    if ledger[2].shape[1]:
+        move_dense(X, rows, shift, scale, weight, before, labels, ledger)
     changed, _ = tally(weight, labels, cost, before, reach)
     return False, compared, doubted, changed
 
