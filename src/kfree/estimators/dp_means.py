@@ -444,17 +444,13 @@ class DPMeans(HardClusters):
         """Write what one more batch has changed."""
         self._model, self.radius_, self.labels_ = learned.model, learned.radius, learned.labels
         self._publish_model()
-        self._publish_rows(self._model.table(X, np.empty(0)), X)
+        self.probabilities_ = learned.strengths
+        if self.outliers:
+            self.labels_ = self._labels(X)
         self.inertia_ = learned.inertia
         self.objective_ = learned.inertia + learned.prior + self._price() * self.n_clusters_
         self.objective_trace_ = np.array([self.objective_])
         self.converged_ = learned.complete
-
-    def _publish_rows(self, table: Any, X: Any) -> None:
-        """How strongly rows belong to their clusters, and, if that is wanted, which belong to none."""
-        self.probabilities_ = self._model.strengths(table, self.labels_, self.radius_)
-        if self.outliers:
-            self.labels_ = self._labels(X)
 
     def _price(self) -> float:
         """What a cluster adds to the objective."""

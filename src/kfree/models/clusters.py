@@ -10,7 +10,7 @@ import numpy as np
 from kfree.families import Array, Family, Geometry
 from kfree.inference.clusters.assign import label
 from kfree.inference.clusters.centres import Centres
-from kfree.inference.clusters.exact import cost_matrix, strengths
+from kfree.inference.clusters.exact import cost_matrix, margins, strengths
 from kfree.inference.clusters.fit import Fitted, fit
 from kfree.inference.clusters.labelling import Labelling, LocalLabelling
 from kfree.inference.clusters.stream import Known, absorb, part_at_gaps
@@ -301,7 +301,8 @@ class Model(NamedTuple):
         found = absorb(table, known, goal, budget)
         total = found.total - found.mass[:, None] * move
         model = model._replace(centres=found.mean + shift, total=total, mass=found.mass)
-        return Learned(model, goal.lam, found.labels, found.inertia, found.prior, found.complete)
+        strength = margins(found.cost, np.array(goal.lam))
+        return Learned(model, goal.lam, found.labels, strength, found.inertia, found.prior, found.complete)
 
 
 class StreamRule(NamedTuple):
@@ -318,6 +319,7 @@ class Learned(NamedTuple):
     model: Model
     radius: float
     labels: Array  # (n,) int32, of the batch
+    strengths: Array  # (n,) with which its rows belong to their clusters
     inertia: float  # of the batch
     prior: float  # the prior's share in its objective
     complete: bool  # the budget sufficed

@@ -28,7 +28,8 @@ class Absorbed(NamedTuple):
     total: Array  # (K, p) weighted sums of all rows seen
     mass: Array  # (K,)
     labels: Array  # (n,) int32, of the batch
-    inertia: float  # weighted divergences of the batch from the final centres
+    cost: Array  # (n,) divergences of the batch from the final centres
+    inertia: float  # their weighted sum
     prior: float  # the prior's share in the objective
     complete: bool  # the budget sufficed to open all that was needed
 
@@ -75,9 +76,9 @@ def _settle(table: Table, known: Known, met: Met) -> Absorbed:
         loosen(table, met.centres, after, keep, memory, met.sums.reach)
     else:
         memory.forget()
-    cost = label(table, after, memory)
+    inertia = label(table, after, memory)
     prior = float(geometry.prior_costs(after.mean, after.affine).sum())
-    return Absorbed(after.mean, total, mass, memory.labels, cost, prior, met.complete)
+    return Absorbed(after.mean, total, mass, memory.labels, memory.cost, inertia, prior, met.complete)
 
 
 def _meet(table: Table, mean: Array, goal: Goal, budget: Budget) -> Met:
