@@ -284,3 +284,16 @@ def test_the_repr_has_a_line_for_each_cluster():
     lines = repr(DPMeans(n_clusters=3).fit(BLOBS).profile(BLOBS)).splitlines()
     assert len(lines) == 4
     assert "overall" in lines[1]
+
+
+def test_clusters_of_columns_that_are_only_numbered_are_named_by_a_row():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(m, 1.0, (50, 40)) for m in (-3, 3)])
+    model = DPMeans(n_clusters=2).fit(X)
+    profile = model.profile(X)
+    assert profile.names == tuple(f"like row {row}" for row in profile.typical[:, 0])
+    pd = pytest.importorskip("pandas")
+    named = pd.DataFrame(X, columns=[f"e{j}" for j in range(40)])
+    assert all(name.startswith("like row ") for name in DPMeans(n_clusters=2).fit(named).profile(named)["name"])
+    words = pd.DataFrame(X, columns=[f"word{'abcdefghij'[j % 10]}{j}" for j in range(40)])
+    assert not any(name.startswith("like") for name in DPMeans(n_clusters=2).fit(words).profile(words)["name"])

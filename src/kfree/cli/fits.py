@@ -128,7 +128,7 @@ def run(order: Order) -> Outcome:
 
 
 def _parts(order: Order, model: Any, loaded: Loaded) -> Part:
-    found = parts_of(model, loaded.X, loaded.beside, loaded.columns, loaded.preparer)
+    found = parts_of(model, loaded.X, loaded.beside, loaded.columns, loaded.preparer, loaded.texts)
     if order.images is not None and order.command == "features":  # pixels have no names worth telling
         return named(found, [place_in_picture(part, order.images) for part in model.components_])
     return found

@@ -66,7 +66,9 @@ def with_ids(ids: Sequence[Any], name: str, labels: Columns) -> Columns:
     return Columns([name, *(f"{own}_" if own == name else own for own in labels.names)], [ids, *labels.values])
 
 
-def parts_of(model: Any, X: Any, beside: dict[str, Any], columns: Sequence[str], preparer: Any = None) -> Part:
+def parts_of(
+    model: Any, X: Any, beside: dict[str, Any], columns: Sequence[str], preparer: Any = None, texts: Any = None
+) -> Part:
     """What a model of rows X, with groups and weights beside them, consists of; centres in the units that the columns
     had before they were prepared."""
     noun = noun_of(model)
@@ -75,7 +77,8 @@ def parts_of(model: Any, X: Any, beside: dict[str, Any], columns: Sequence[str],
     if noun == "feature":
         told = Columns(list(columns), model.components_.T.tolist())
         return _part(noun, model.counts_, model.counts_ / len(model.Z_), _largest(told), told)
-    seen = model._profile(X, **beside, spoken=() if preparer is None else preparer._spoken())
+    called = getattr(texts, "called", None)
+    seen = model._profile(X, **beside, spoken=() if preparer is None else preparer._spoken(), called=called)
     told = Columns(list(columns), seen.centre.T.tolist()) if preparer is None else _in_units(preparer, seen.centre)
     return _part(noun, seen.size, seen.share, list(seen.names), told)
 

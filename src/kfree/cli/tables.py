@@ -96,6 +96,10 @@ class Sentences(Sequence[str]):
     def __len__(self) -> int:
         return self._rows.n
 
+    def called(self, i: int) -> str:
+        """What a row is called."""
+        return f"row {i}" if self._rows.id_name == ROW else str(self._rows.ids[i])
+
     def __getitem__(self, i: Any) -> Any:
         frame = self._rows.frame
         values = ((name, frame.column(name)[int(i)].as_py()) for name in frame.column_names)

@@ -34,15 +34,17 @@ class Profiled:
         profile = self._profile(X, sample_weight)
         return profile.to_frame(X) if is_frame(X) else profile
 
-    def _profile(self, X: Any, sample_weight: Any = None, *, spoken: Any = (), **asked: Any) -> Profile:
-        """The profile, whatever X is; ``spoken`` is how names speak of the columns, and what else there is to say of
-        rows is passed on to ``_seen``."""
+    def _profile(
+        self, X: Any, sample_weight: Any = None, *, spoken: Any = (), called: Any = None, **asked: Any
+    ) -> Profile:
+        """The profile, whatever X is; ``spoken`` is how names speak of the columns, ``called`` tells what a row is
+        called, and what else there is to say of rows is passed on to ``_seen``."""
         check_is_fitted(self)
         table, sample_weight = check_weighted_table(self, X, sample_weight, reset=False)
         weight = check_weight(sample_weight, table.shape[0])
         columns = column_names(X, getattr(self, "feature_names_in_", None), table.shape[1])
         with set_span_threads():
-            return profile_of(self._seen(table, **asked), table, weight, columns, spoken)
+            return profile_of(self._seen(table, **asked), table, weight, columns, spoken, called or "row {}".format)
 
     def _seen(self, X: Any, **asked: Any) -> Seen:
         """How the model sees checked rows."""

@@ -1,6 +1,7 @@
 """What each cluster is, in figures and words: size, centre, differences, typical rows, rows at its border."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ _ROWS, _ENTRIES = 16_384, 1 << 21
 _BORDER = 0.5
 # Standard deviations by which centres differ from the overall mean by rounding.
 _NOTHING = 1e-9
+# Columns that a person may know by their numbers.
+_KNOWN = 30
 # Numbers that are told without decimals.
 _WHOLE = 1e3, 1e9
 
@@ -33,7 +36,8 @@ class Profile(NamedTuple):
     names : tuple of str (K,)
         A short name for each cluster, such as "much fresh, little grocery"; no two are alike. Words are chosen by how
         many standard deviations of a column the centre is from the overall mean: half of one is worth a word, two are
-        worth a "very". Clusters that are nowhere so far from it are "about average".
+        worth a "very". Clusters that are nowhere so far from it are "about average". Where more than 30 columns are
+        only numbered, as in embeddings and pictures, it is the most typical row: "like row 812".
     size : array (K,)
         Weight of the rows of each cluster; their number without weights.
     share : array (K,)
@@ -188,9 +192,16 @@ def _none() -> _Few:
     return _Few(*(np.empty(0, kind) for kind in (np.intp, float, np.intp, np.uint64, np.intp)))
 
 
-def profile_of(seen: Seen, X: Any, weight: Array, columns: tuple[str, ...], spoken: Sequence[Spoken] = ()) -> Profile:
+def profile_of(
+    seen: Seen,
+    X: Any,
+    weight: Array,
+    columns: tuple[str, ...],
+    spoken: Sequence[Spoken],
+    called: Callable[[int], str],
+) -> Profile:
     """The profile of the clusters of a fitted model, told by rows (n, p) that have been checked; in names columns are
-    spoken of as ``spoken`` says, if it says anything."""
+    spoken of as ``spoken`` says, if it says anything, and rows by what they are ``called``."""
     sight, labels = seen.sight, seen.labels
     centre, yardstick = sight.centres(), sight.yardstick
     facts = look_at_columns(X, weight, yardstick.family, seen.weighting)
@@ -209,7 +220,14 @@ def profile_of(seen: Seen, X: Any, weight: Array, columns: tuple[str, ...], spok
     total = float(weight.sum()) if weight.size else float(labels.size)
     typical, border = _look_at_rows(sight, X, labels, weight)
     (nearest, _), (between, rival) = typical.tables(K), border.tables(K)
+    if len(told) > _KNOWN and _only_numbered(told):
+        names = tuple(f"like {called(row)}" if row >= 0 else name for name, row in zip(names, nearest[:, 0].tolist()))
     return Profile(names, size, size / total, centre, overall, columns, contribution, nearest, between, rival)
+
+
+def _only_numbered(columns: Sequence[str]) -> bool:
+    """Whether names of columns differ in numbers alone."""
+    return len({re.sub(r"\d+", "", name) for name in columns}) == 1
 
 
 def _in_deviations(gap: Array, spread: Array) -> Array:

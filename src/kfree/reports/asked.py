@@ -17,6 +17,8 @@ from kfree.reports.pictures import Pictures, check_pictures
 from kfree.reports.units import told_in_units
 from kfree.reports.wording import clean, number
 
+# Letters of a row's text in the name of a cluster.
+_SHORT = 30
 KINDS: tuple[type[Any], ...] = (HardClusters, MixtureEstimator, HDPTopics, BinaryFeatures, GibbsIBP)
 
 
@@ -69,6 +71,12 @@ class Asked(NamedTuple):
     def name(self, row: int) -> str:
         """What a row is called."""
         return f"row {row}" if self.names is None else clean(self.names[row], 40)
+
+    def in_short(self, row: int) -> str:
+        """What tells a row from others, in a few words."""
+        called = getattr(self.texts, "called", None)  # rows of a file may have ids
+        words = "" if self.texts is None else clean(self.texts[row] if called is None else called(row), _SHORT)
+        return words or self.name(row)
 
 
 def check_asked(model: Any, X: Any, texts: Any, images: Any, preparer: Any = None) -> Asked:

@@ -109,14 +109,17 @@ def _clusters(asked: Asked) -> Page:
     """Clusters, or components of a mixture."""
     model = asked.model
     thing = "component" if isinstance(model, MixtureEstimator) and not hasattr(model, "n_clusters_") else "cluster"
-    labels, profile = np.asarray(model.predict(asked.given)), model._profile(asked.given, spoken=asked.spoken)
+    labels, profile = (
+        np.asarray(model.predict(asked.given)),
+        model._profile(asked.given, spoken=asked.spoken, called=asked.in_short),
+    )
     K = len(profile.names)
     names = tuple("" if asked.of_pixels else clean(name, NAME) for name in profile.names)
     sample = draw(labels, _ROWS, least=3)
     evidence: list[Picture] = []
     note = ""
     if isinstance(model, DPMeans):
-        look = Look(model, asked.X, sample, np.array(asked.columns, dtype=object), asked.spoken)
+        look = Look(asked, sample)
         note = _said_of_look(look, sample)
         stops = stops_of_rows(look, sample, labels[sample.rows], names)
         evidence += clearness_chart(choice_of(look), model.n_clusters_)

@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from kfree.estimators.dp_means import DPMeans
 from kfree.families import Array
+from kfree.reports.asked import Asked
 from kfree.reports.sampling import Sample
 from kfree.reports.wording import NAME, clean, count, number
 
@@ -83,7 +84,8 @@ def _inherited(shared: Array, shade: Array) -> Array:
 class Look:
     """The rows and columns in which other numbers of clusters are looked for, and the time there is for it."""
 
-    def __init__(self, model: DPMeans, X: Any, sample: Sample, names: Array, spoken: Any = ()):
+    def __init__(self, asked: Asked, sample: Sample):
+        X, spoken = asked.X, asked.spoken
         most = max(_LEAST, _ENTRIES // max(1, sample.rows.size))
         rows = X[sample.rows]
         self.columns = np.arange(X.shape[1]) if X.shape[1] <= most else np.sort(np.argsort(-_spread(rows))[:most])
@@ -91,7 +93,13 @@ class Look:
         self.X = rows if self.whole else rows[:, self.columns]
         self.weight = None if sample.whole else sample.weight
         self.spoken = [spoken[j] for j in self.columns] if spoken else ()
-        self.names, self.model, self.end = names[self.columns], model, time.monotonic() + _SECONDS
+        self.names = np.array(asked.columns, dtype=object)[self.columns]
+        self.model, self.end = asked.model, time.monotonic() + _SECONDS
+        self._asked, self._rows = asked, sample.rows
+
+    def called(self, row: int) -> str:
+        """What tells a row of the sample from others."""
+        return self._asked.in_short(int(self._rows[row]))
 
     @property
     def over(self) -> bool:
@@ -147,7 +155,9 @@ def _stop(look: Look, other: DPMeans, *, named: bool) -> Stop:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the sample is an array, whose columns have no names
             other.feature_names_in_ = look.names
-            names = tuple(clean(name, NAME) for name in other._profile(look.X, spoken=look.spoken).names)
+            names = tuple(
+                clean(name, NAME) for name in other._profile(look.X, spoken=look.spoken, called=look.called).names
+            )
     price = price_words(other.lam_window_, "cluster") if look.whole else ""
     return Stop(other.labels_, other.cluster_weights_, names, price, np.empty(0))
 
