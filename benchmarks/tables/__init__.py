@@ -12,6 +12,7 @@ NAMES = (
     "scaling",
     "memory",
     "spread",
+    "beyond",
     "startup",
     "constants",
     "auto",

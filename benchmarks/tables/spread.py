@@ -3,17 +3,31 @@
 import logging
 import time
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 
 from benchmarks.report import Mark, Table
 from kfree import DPMeans
 
-HEADER = ["rows x columns", "asked", "K", "passes", "memory, s", "Dask, s", "ratio", "same bits"]
+HEADER = [
+    "rows x columns",
+    "asked",
+    "K",
+    "passes",
+    "memory, s",
+    "Dask, s",
+    "ratio",
+    "same bits",
+    "dask-ml, s",
+    "times kfree's",
+    "inertia / kfree's",
+]
 TEXT = (
     "Made-up groups in float32, in blocks of 500 000 rows on two worker processes with one thread each, against memory "
     "with two threads, on one machine: the best of some fits of either, one after the other. The blocks are with the "
-    "workers already. *Same bits*: labels, centres, inertia and the objective after every pass."
+    "workers already. *Same bits*: labels, centres, inertia and the objective after every pass. Beside it the KMeans of "
+    "dask-ml on the same blocks and workers, told K."
 )
 NOTES = [
     "A pass costs its tasks 40 to 80 milliseconds besides the work: where most rows are settled, as in the 300 passes "
@@ -50,6 +64,16 @@ def timed(make, X):
     return time.perf_counter() - begun, model
 
 
+def by_dask_ml(spread, K):
+    """Seconds and inertia of dask-ml's KMeans; None if it is not installed."""
+    if find_spec("dask_ml") is None:
+        return None, None
+    from dask_ml.cluster import KMeans
+
+    seconds, model = timed(lambda: KMeans(n_clusters=K, random_state=0), spread)
+    return seconds, float(model.inertia_)
+
+
 def make(settings):
     """The table."""
     import dask.array as da
@@ -80,7 +104,10 @@ def make(settings):
                 here, there = (min(run[i][0] for run in runs) for i in (0, 1))
                 one, other = runs[-1][0][1], runs[-1][1][1]
                 same = "yes" if equal(other, one) else "NO"
-                found.append([f"{n} x {p}", asked, one.n_clusters_, one.n_iter_, here, there, there / here, same])
+                line = [f"{n} x {p}", asked, one.n_clusters_, one.n_iter_, here, there, there / here, same]
+                seconds, inertia = by_dask_ml(spread, K) if asked == "n_clusters" and settings.rivals else (None, None)
+                beside = [None, None] if seconds is None else [seconds / there, inertia / one.inertia_]
+                found.append([*line, seconds, *beside])
     largest = [row[6] for row in found if row[0].startswith("10000000")] or [row[6] for row in found]
     marks = [
         Mark("Dask over memory, 10 million rows, most", max(largest), 1.5, at_least=False),
