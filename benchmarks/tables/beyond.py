@@ -24,13 +24,13 @@ HEADER = [
     "passes",
     "reading, s",
     "fit, s",
-    "peak memory, GB",
+    "peak, GB",
     "bytes a row",
     "same as mapped",
 ]
 TEXT = (
     "Gaussians in 16 columns, separation 2, float64, `DPMeans(n_clusters=50)` in a fresh process. An .npy file is "
-    "mapped; Parquet is decoded once to a mapped file beside it. Peak memory is what the process holds besides pages of "
+    "mapped; Parquet is decoded once to a mapped file beside it. The peak is what the process holds besides pages of "
     "files, over what it held before; the system may take pages of files back at any time."
 )
 

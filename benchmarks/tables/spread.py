@@ -26,8 +26,8 @@ HEADER = [
 TEXT = (
     "Made-up groups in float32, in blocks of 500 000 rows on two worker processes with one thread each, against memory "
     "with two threads, on one machine: the best of some fits of either, one after the other. The blocks are with the "
-    "workers already. *Same bits*: labels, centres, inertia and the objective after every pass. Beside it the KMeans of "
-    "dask-ml on the same blocks and workers, told K."
+    "workers already. *Same bits*: labels, centres, inertia and the objective after every pass. Beside it "
+    "KMeans of dask-ml on the same blocks and workers, told K."
 )
 NOTES = [
     "A pass costs its tasks 40 to 80 milliseconds besides the work: where most rows are settled, as in the 300 passes "
