@@ -347,7 +347,8 @@ class WorkerBlocks(Blocks):
 
     def _answers(self, submit: Callable[[list[int], str | None], Any]) -> list[Any]:
         """A finished task for every bundle."""
-        if any(home is None or home not in self._alive() for home, _ in self._homes):
+        alive = self._alive()
+        if any(home is None or home not in alive for home, _ in self._homes):
             self._homes = self._where()  # blocks of a worker that has left are made elsewhere
         tasks = [submit(numbers, home) for home, numbers in self._homes]
         return self._await(tasks, [partial(submit, numbers, None) for _, numbers in self._homes])
