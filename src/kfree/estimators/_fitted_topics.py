@@ -287,7 +287,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
             structure=self.structure_,
             n_found=self._n_found,
             asked=self.n_topics,
-            chosen=isinstance(self.lam_global, str) and not (self._in_blocks and self._sampled),
+            chosen=isinstance(self.lam_global, str),
         )
         return explain(told)
 

@@ -91,17 +91,15 @@ def _counts_of(documents: Documents, labelled_by: TopicModel) -> sp.csr_matrix:
 def find_spread_topics(wanted: Any, corpus: Corpus, budget: Budget, rng: np.random.Generator) -> SpreadTopics:
     """A fit of a model that has the parameters of HDPTopics.
 
-    The search is that of the sample by itself: its price of a topic is one for the tokens that were searched, and grows
-    with what they stand for.
+    The search sees as much evidence as there is in the sample, at the share of the price that the sample is of all
+    tokens: topics that pay for themselves there do so everywhere, as far as the sample can tell.
     """
     measured = corpus.measure()
     sample = corpus.sample(measured.mean_weight)
     documents, share = sample.documents, sample.documents.total / measured.tokens
-    own = Penalties.of(wanted, documents, wanted.smoothing)
-    if isinstance(wanted.lam_global, str):
-        penalties = own._replace(lam_global=own.lam_global / share)
-    else:
-        penalties, own = own, own._replace(lam_global=own.lam_global * share)
+    unseen = max(measured.tokens - documents.total, 0.0)
+    penalties = Penalties.of(wanted, documents, wanted.smoothing, seen=unseen)
+    own = penalties._replace(lam_global=penalties.lam_global * share)
     goal = first_goal(wanted, documents, own)
     found = find_topics(documents, goal, "anneal", budget, rng)
 

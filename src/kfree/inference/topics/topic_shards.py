@@ -191,7 +191,7 @@ class Everywhere(NamedTuple):
     """What a pass over all documents has shown of topics."""
 
     asked: TopicPass
-    next: Array  # (K, V) the counts that make better topics
+    closed: Array  # (K, V) the counts that documents make of them
     hard: Array  # (K, V) counts by labels
     objective: float  # J of the labels
     origin: Array  # (K,) which of the topics before it each is
@@ -202,7 +202,8 @@ def close_everywhere(ask: Callable[[TopicPass], Passed], first: TopicPass, budge
     """Passes over all documents that start from given topics, as long as J of the labels falls.
 
     The first is made in any case, and the second is taken whatever its J: from then on topics are those of all
-    documents.
+    documents. Those in between start beyond what the one before them gave, which about halves their number; the last
+    does not, so that the topics are those that documents make.
     """
     number = numbers(first.number)
 
@@ -221,11 +222,11 @@ def close_everywhere(ask: Callable[[TopicPass], Passed], first: TopicPass, budge
         return Everywhere(asked, closed, hard, _objective(asked, passed, hard), origin, passes)
 
     def step(state: Everywhere) -> tuple[Everywhere, Info]:
-        new = look(state.next, state.passes + 1)
+        new = look(_beyond(state), state.passes + 1)
         if state.passes and not new.objective < state.objective:
             return state, Info(state.objective, 0.0, 0.0, 0, len(state.hard), idle=True)
-        last = new.passes >= TOPICS.passes_everywhere
-        changed = 0.0 if last else _changed(state.hard, new)
+        done = new.passes >= TOPICS.passes_everywhere - 1  # all passes that are wanted are made
+        changed = 0.0 if done else _changed(state.hard, new)
         return new, Info(new.objective, abs(new.objective), changed, 0, len(new.hard))
 
     def begin() -> Everywhere:
@@ -234,8 +235,14 @@ def close_everywhere(ask: Callable[[TopicPass], Passed], first: TopicPass, budge
     start, goal = attempt(begin, begin, budget), first.goal
     how = {"phase": "all documents", "tol": goal.tol, "max_iter": goal.max_iter}
     outcome = run(step, start, budget, guard=None, **how)  # type: ignore[arg-type]
-    trace = [start.objective, *outcome.trace]
-    return outcome._replace(trace=trace[1:] if len(trace) > 1 and trace[0] < trace[1] else trace)
+    state = outcome.state
+
+    def finish() -> Everywhere:
+        return state if budget.spent else look(state.closed, state.passes + 1)
+
+    end = attempt(finish, lambda: state, budget)
+    trace = [value for value in (start.objective, *outcome.trace) if value > end.objective]
+    return Outcome(end, [*trace, end.objective], outcome.converged and not budget.spent)
 
 
 def _objective(asked: TopicPass, passed: Passed, hard: Array) -> float:
@@ -243,6 +250,11 @@ def _objective(asked: TopicPass, passed: Passed, hard: Array) -> float:
     cost.add(passed.cost)
     words = float(topic_costs(hard, asked.goal.pseudo).sum())
     return words + cost.value + asked.goal.lam_global * int((hard.sum(axis=1) > 0).sum())
+
+
+def _beyond(state: Everywhere) -> Array:
+    """Counts on the line from those of the topics through those that documents make of them."""
+    return np.maximum((1.0 + TOPICS.beyond) * state.closed - TOPICS.beyond * state.asked.words, 0.0)
 
 
 def _changed(before: Array, new: Everywhere) -> float:
