@@ -46,6 +46,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
     _sampled: bool  # and whether there are more of them
     components_: Any
     topic_word_counts_: Any
+    documents_per_topic_: Any
     n_topics_: int
     lam_global: Any
     n_topics: Any
@@ -196,7 +197,8 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
         ----------
         n : int, default=10
         reference : CSR matrix or array (D, V), default=None
-            Documents in which words meet; by default those of the last fit (or batch), for n up to 50.
+            Documents in which words meet; by default those of the last fit (or batch, or the sample of a fit in
+            blocks), for n up to 50.
         per_topic : bool, default=False
             Return the value of each topic instead of their mean.
 
@@ -224,6 +226,9 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
         Counts, shares in documents and labels of the merged topics add up; the model is then as if its topics had been
         found that way. The heaviest topic comes first again, so numbers change: pass all groups at once. ``transform``
         finds shares anew with the merged topics, which are close to the sums in ``doc_topic_``, not equal to them.
+
+        Where the documents of the fit are in blocks of Dask, main topics go with their topics, and what a merge does to
+        ``objective_`` is known from the sample.
 
         Parameters
         ----------

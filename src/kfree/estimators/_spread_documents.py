@@ -47,7 +47,7 @@ class SpreadDocuments:
         return self._table.pieces(values, sizes)
 
     def attributes(self, found: SpreadTopics) -> dict[str, Any]:
-        """The attributes with an entry for each document or cell: all but the labels are made when they are asked for."""
+        """The attributes with an entry for each document or cell: all but main topics are made when asked for."""
         seen, K = self._corpus.seen, found.model.mean.shape[1]
         say, documents = PerDocument(found.model, found.labelled_by), seen.documents
         local = found.penalties.lam_local
@@ -83,5 +83,6 @@ def refuse_what_moves_cells(estimator: Any) -> None:
         )
     if estimator.refine is not None:
         raise ValueError(
-            f"refine={estimator.refine!r} moves cells one by one, which blocks of Dask do not allow. Leave it; {way_out}"
+            f"refine={estimator.refine!r} moves cells one by one, which blocks of Dask do not allow. Leave it out; "
+            f"{way_out}"
         )

@@ -116,7 +116,8 @@ class HDPTopics(FittedTopics):
     objective_ : float
         J of the hard labels.
     objective_trace_ : array
-        J of the first labels and after each hard pass; never rises. Topics merged after the fit are not in it.
+        J of the first labels and after each hard pass; never rises. Topics merged after the fit are not in it. Of a
+        Dask collection, J after passes over all documents.
     soft_trace_ : array (passes, 3)
         Inverse temperature, number of topics and free energy of each soft pass; the last never rises as long as the
         first two stay the same. Closing passes lower no such energy and are not in it.
@@ -203,7 +204,9 @@ class HDPTopics(FittedTopics):
         ----------
         X : CSR matrix or array (D, V)
             Counts of words in documents, whole numbers, up to 1e15 in a document and 1e18 in all; documents without
-            words are an error.
+            words are an error. A Dask array (of arrays or CSR matrices) or dataframe is fitted where its blocks lie:
+            topics are searched for in a sample of 100 000 documents, and closed by passes over all. Attributes with
+            an entry for each document are then Dask arrays.
         y : ignored
         sample_weight : array (D,), default=None
             Weights of documents; an integer weight equals repeating the document. 0, or 1e-15 to 1e15.
@@ -322,7 +325,7 @@ class HDPTopics(FittedTopics):
         (self._bags, self._weight), self._sampled = found.bags, True
         self._set_words(found.words, found.hard_words, found.model)
         self.documents_per_topic_ = found.documents_per_topic
-        vars(self).update(spread.attributes(found))
+        self.__dict__.update(spread.attributes(found))
         self._publish_search(found.sampled, found.penalties, found.trace)
         self.n_iter_, self.converged_ = found.n_iter, found.converged
 

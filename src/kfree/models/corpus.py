@@ -68,7 +68,6 @@ class CorpusLook(NamedTuple):
     weights: WeightRange
     tokens: float  # about, not weighted
     longest: float  # tokens of a document
-    active: int  # documents that have weight
     empty: int  # documents without words
     places: tuple[tuple[int, int], ...]  # of the first of them: block and row
 
@@ -83,7 +82,6 @@ class CorpusLook(NamedTuple):
             self.weights.joined(other.weights),
             self.tokens + other.tokens,
             max(self.longest, other.longest),
-            self.active + other.active,
             self.empty + other.empty,
             tuple(sorted(self.places + other.places)[:_NAMED]),
         )
@@ -127,7 +125,6 @@ def look_at_documents(block: RowBlock, beside: Beside) -> CorpusLook:
         users,
         float(length.sum()),
         float(length.max(initial=0.0)),
-        int(np.count_nonzero(weight)) if weight.size else n,
         empty.size,
         tuple((block.number, int(i)) for i in empty[:_NAMED]),
     )
@@ -136,15 +133,14 @@ def look_at_documents(block: RowBlock, beside: Beside) -> CorpusLook:
 class CorpusSums(NamedTuple):
     """Sums over some documents, free of their order; parts are joined."""
 
-    tokens: Array  # (3,) limbs
-    weight: Array  # (3,) limbs
+    tokens: Array  # (3,) limbs of the weighted sum of lengths
     cells: Array  # (V,) int64, of each word
     most: Array  # (V,) weighted tokens of a cell
 
     def joined(self, other: "CorpusSums") -> "CorpusSums":
         """Over these documents and others."""
         most = np.maximum(self.most, other.most)
-        return CorpusSums(self.tokens + other.tokens, self.weight + other.weight, self.cells + other.cells, most)
+        return CorpusSums(self.tokens + other.tokens, self.cells + other.cells, most)
 
 
 def sum_documents(block: RowBlock, beside: Beside, longest: float, weights: WeightRange) -> CorpusSums:
@@ -154,7 +150,6 @@ def sum_documents(block: RowBlock, beside: Beside, longest: float, weights: Weig
     np.maximum.at(most, documents.indices, documents.data * weight[documents.owner])
     return CorpusSums(
         CostSum(longest, weights).limbs(documents.length, block.weight),
-        CostSum(weights.heaviest, WeightRange()).limbs(weight, _NONE),
         np.bincount(documents.indices, minlength=V),
         most,
     )
@@ -171,15 +166,14 @@ class Corpus:
         """Look at them once more, for sums."""
         longest, weights = self.seen.longest, self.seen.weights
         sums = self.blocks.ask(sum_documents, (longest, weights), CorpusSums.joined)
-        tokens, weight = CostSum(longest, weights), CostSum(weights.heaviest, WeightRange())
+        tokens = CostSum(longest, weights)
         tokens.add(sums.tokens)
-        weight.add(sums.weight)
-        return Measured(tokens.value, weight.value / self.seen.active, WordUnits.of(sums.cells, sums.most))
+        return Measured(tokens.value, WordUnits.of(sums.cells, sums.most))
 
-    def sample(self, mean_weight: float) -> "SampledDocuments":
+    def sample(self) -> "SampledDocuments":
         """Some of them, drawn by content."""
         drawn = sample_by_content(self.blocks, self.seen.most)
-        own = drawn.weight if drawn.complete else drawn.weight * (mean_weight / drawn.weight.mean())
+        own = drawn.weight * (drawn.own.sum() / drawn.weight.sum())
         return SampledDocuments(Documents(drawn.X, _NONE if np.allclose(own, 1.0, 1e-12, 0.0) else own), drawn.weight)
 
 
@@ -187,14 +181,13 @@ class Measured(NamedTuple):
     """Sums over all documents."""
 
     tokens: float  # weighted
-    mean_weight: float  # of documents that have any
     units: WordUnits
 
 
 class SampledDocuments(NamedTuple):
     """Different documents of a corpus, in the order of their hashes."""
 
-    documents: Documents  # each weighs about what it does in the corpus: a search must not take it for copies
+    documents: Documents  # together they weigh what they do in the corpus: there is no more evidence in them
     stands_for: Array  # (S,) weight of the documents that each stands for
 
 
@@ -212,8 +205,8 @@ def _check_documents(seen: CorpusLook) -> None:
         some = ", ".join(f"{i} of block {block}" for block, i in seen.places)
         more = ", ..." if seen.empty > len(seen.places) else ""
         raise ValueError(
-            f"{seen.empty} of {n} documents have no words (rows {some}{more}). Drop them before the fit, block by block: "
-            "rows[np.ravel(rows.sum(axis=1)) > 0]; transform gives them equal shares of all topics."
+            f"{seen.empty} of {n} documents have no words (rows {some}{more}). Drop them before the fit, block by "
+            "block: rows[np.ravel(rows.sum(axis=1)) > 0]; transform gives them equal shares of all topics."
         )
     if seen.weighted and not seen.weights.heaviest:
         raise ValueError("sample_weight is zero for every row: there is nothing to fit. Give some row a weight.")

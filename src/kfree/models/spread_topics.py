@@ -95,7 +95,7 @@ def find_spread_topics(wanted: Any, corpus: Corpus, budget: Budget, rng: np.rand
     tokens: topics that pay for themselves there do so everywhere, as far as the sample can tell.
     """
     measured = corpus.measure()
-    sample = corpus.sample(measured.mean_weight)
+    sample = corpus.sample()
     documents, share = sample.documents, sample.documents.total / measured.tokens
     unseen = max(measured.tokens - documents.total, 0.0)
     penalties = Penalties.of(wanted, documents, wanted.smoothing, seen=unseen)

@@ -95,9 +95,7 @@ class DaskTable:
 
         parts = [values[stop - size : stop] for size, stop in zip(sizes, accumulate(sizes))]
         whole = [dask.delayed(part, traverse=False, pure=False) for part in parts]
-        return da.concatenate(
-            [da.from_delayed(made, part.shape, meta=part[:0]) for made, part in zip(whole, parts)]
-        )
+        return da.concatenate([da.from_delayed(made, part.shape, meta=part[:0]) for made, part in zip(whole, parts)])
 
     def lazily(self, function: Callable[[Any], Any], sizes: Sequence[int], like: Any) -> Any:
         """What a function says of the rows of each block, so many entries (or rows), when it is asked for. ``like`` is

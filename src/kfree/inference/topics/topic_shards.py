@@ -1,8 +1,8 @@
-"""Topics of documents that lie in blocks elsewhere: passes over all of them, each of which follows from the topics alone.
+"""Topics of documents that lie in blocks elsewhere: passes over all of them, which follow from the topics alone.
 
-A pass finds the shares of every document anew, so that nothing needs to be kept of it. What a cell adds to the counts of
-its word is cut to a whole multiple of a unit before it is added up: neither the order of documents nor their blocks,
-machines or threads change a bit.
+A pass finds the shares of every document anew, so that nothing needs to be kept of it. What a cell adds to the counts
+of its word is cut to a whole multiple of a unit before it is added up: neither the order of documents nor their
+blocks, machines or threads change a bit.
 """
 
 from collections.abc import Callable
