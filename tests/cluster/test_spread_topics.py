@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def here(monkeypatch):
 def sparse_blocks(cuts, table=X):
     """CSR matrices as a Dask array."""
     edges = [0, *cuts, table.shape[0]]
-    parts = [table[a:b] for a, b in zip(edges, edges[1:])]
+    parts = [table[a:b] for a, b in pairwise(edges)]
     made = [da.from_delayed(dask.delayed(part), part.shape, meta=sp.csr_matrix((0, V))) for part in parts]
     return da.concatenate(made)
 
