@@ -66,13 +66,13 @@ def test_the_tree_merges_the_pair_whose_words_then_cost_least_more(seed, mix, we
         now = cut_tree(tree, left)[labels].astype(np.int32)
         counts = count(documents, now, left, no_topics(documents.p))
         pairs = np.array(list(combinations(range(left), 2)))
-        words = topic_costs(documents, counts.words, goal.pseudo)
+        words = topic_costs(counts.words, goal.pseudo)
         added = [counts.words[list(pair)].sum(axis=0, keepdims=True) for pair in pairs]
-        costs = np.array([topic_costs(documents, both, goal.pseudo)[0] for both in added]) - words[pairs].sum(axis=1)
+        costs = np.array([topic_costs(both, goal.pseudo)[0] for both in added]) - words[pairs].sum(axis=1)
         highest = max(highest, costs.min())
         assert_allclose(tree[G - left, 2], highest, rtol=1e-9, atol=1e-7)
         fewer = count(documents, cut_tree(tree, left - 1)[labels].astype(np.int32), left - 1, no_topics(documents.p))
-        change = topic_costs(documents, fewer.words, goal.pseudo).sum() - words.sum()
+        change = topic_costs(fewer.words, goal.pseudo).sum() - words.sum()
         assert_allclose(change, costs.min(), rtol=1e-9, atol=1e-7)
 
 

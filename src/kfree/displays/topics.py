@@ -122,7 +122,7 @@ class TopicsDisplay:
             words=words,
             sizes=np.asarray(estimator.topic_word_counts_.sum(axis=1)).ravel(),
             names=names,
-            n_documents=estimator.doc_topic_.shape[0],
+            n_documents=estimator.doc_topic_.shape[0] if hasattr(estimator, "doc_topic_") else None,
         )
         return display.plot(ax, kind=kind, n_words=n_words, max_topics=max_topics)
 

@@ -1,5 +1,6 @@
 """What a fitted HDPTopics can be asked, and how its topics are merged."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,15 @@ from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_tree import cut_tree, merge_tree
 from kfree.models.checks import check_choice, check_number
 from kfree.models.explain_topics import NextMerge, TopicsToTell, explain
-from kfree.models.merged_topics import TopicTables, check_groups
+from kfree.models.merged_topics import TopicTables, added_up, check_groups, renumbered
 from kfree.models.topic_documents import representatives
 from kfree.models.topic_words import Company, check_vocabulary, name_topics
 from kfree.models.topics import TopicModel, check_counts, merge_goal
 from kfree.rows import Documents, set_span_threads
+from kfree.rows.dask import map_parts
+
+#: Attributes that are there after a fit of documents in blocks only.
+OF_BLOCKS = ("_bags", "_sampled")
 
 
 class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
@@ -37,8 +42,11 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
     _hard_words: sp.csr_matrix  # (K, V) tokens by hard labels
     _weight: Array  # (D,) weights of the documents of the fit, (0,) for ones
     _n_found: int  # topics of the fit, before any merge
+    _bags: sp.csr_matrix  # (S, K) of documents in blocks: tokens by hard labels in those that are remembered
+    _sampled: bool  # and whether there are more of them
     components_: Any
     topic_word_counts_: Any
+    documents_per_topic_: Any
     n_topics_: int
     lam_global: Any
     n_topics: Any
@@ -189,7 +197,8 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
         ----------
         n : int, default=10
         reference : CSR matrix or array (D, V), default=None
-            Documents in which words meet; by default those of the last fit (or batch), for n up to 50.
+            Documents in which words meet; by default those of the last fit (or batch, or the sample of a fit in
+            blocks), for n up to 50.
         per_topic : bool, default=False
             Return the value of each topic instead of their mean.
 
@@ -217,6 +226,9 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
         Counts, shares in documents and labels of the merged topics add up; the model is then as if its topics had been
         found that way. The heaviest topic comes first again, so numbers change: pass all groups at once. ``transform``
         finds shares anew with the merged topics, which are close to the sums in ``doc_topic_``, not equal to them.
+
+        Where the documents of the fit are in blocks of Dask, main topics go with their topics, and what a merge does to
+        ``objective_`` is known from the sample.
 
         Parameters
         ----------
@@ -304,6 +316,11 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
     def _counts(self, X: Any, *, reset: bool) -> sp.csr_matrix:
         return check_counts(check_table(self, X, reset=reset))
 
+    @property
+    def _in_blocks(self) -> bool:
+        """Whether the documents of the fit are where they were, in blocks."""
+        return "_bags" in vars(self)
+
     def _word_names(self) -> Array | None:
         """What the words are called, if that is known."""
         return getattr(self, "vocabulary_", getattr(self, "feature_names_in_", None))
@@ -325,30 +342,59 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEst
         return NextMerge(int(pair[0, 0]), int(pair[0, 1]), max(price, 0.0))
 
     def _tables(self) -> TopicTables:
-        labels = (self.cell_labels_, self.doc_topic_counts_, self.doc_topic_)
+        if self._in_blocks:  # what is known of each document is with it
+            labels = (np.empty(0, np.int32), self._bags, np.empty((0, self.n_topics_)))
+        else:
+            labels = (self.cell_labels_, self.doc_topic_counts_, self.doc_topic_)
         return TopicTables(self.topic_word_counts_, self._hard_words, *labels)
 
     def _merge(self, group: Array) -> "FittedTopics":
         """Merge the topics that have the same number in ``group`` (K,)."""
         if np.unique(group).size == self.n_topics_:
             return self
-        penalties = self._topics.penalties
         with all_or_nothing(self), set_span_threads():
-            tables = self._tables().merged(group)
-            bags = tables.bags(self._weight)
-            value = objective(bags, tables.hard_counts(), merge_goal(self, bags, penalties, self.n_features_in_))
-            self._set_topics(tables, TopicModel.of(tables.words, penalties))
-            self.objective_ = float(value)
+            before = self._tables()
+            tables = before.merged(group)
+            model = TopicModel.of(tables.words, self._topics.penalties)
+            if self._in_blocks:
+                self._merge_in_blocks(before, tables, group, model)
+            else:
+                self._set_topics(tables, model)
+                self.objective_ = self._cost(tables)
         return self
+
+    def _merge_in_blocks(self, before: TopicTables, tables: TopicTables, group: Array, model: TopicModel) -> None:
+        """The same where documents are in blocks: what is said of each follows, if it is still there."""
+        self.objective_ = self._cost(tables) + (self.objective_ - self._cost(before) if self._sampled else 0.0)
+        new = before.numbers(group)
+        self._bags = tables.doc_counts
+        self._set_words(tables.words, tables.hard_words, model)
+        self.documents_per_topic_ = np.bincount(new, weights=self.documents_per_topic_)
+        for name in ("cell_labels_", "doc_labels_"):
+            if hasattr(self, name):
+                setattr(self, name, map_parts(getattr(self, name), partial(renumbered, new)))
+        for name in ("doc_topic_counts_", "doc_topic_"):
+            if hasattr(self, name):
+                setattr(self, name, map_parts(getattr(self, name), partial(added_up, new), self.n_topics_))
+
+    def _cost(self, tables: TopicTables) -> float:
+        """J of hard labels, of the documents that merges are priced by."""
+        bags = tables.bags(self._weight)
+        goal = merge_goal(self, bags, self._topics.penalties, self.n_features_in_)
+        return float(objective(bags, tables.hard_counts(), goal))
 
     def _set_topics(self, tables: TopicTables, model: TopicModel) -> None:
         """Write every attribute that is made of counts by topic."""
-        self._topics, self._hard_words = model, tables.hard_words
-        self.components_, self.topic_word_counts_ = np.ascontiguousarray(model.mean.T), tables.words
-        self.n_topics_ = self.n_components_ = len(tables.words)
-        self.topic_sizes_ = tables.words.sum(axis=1)
+        self._set_words(tables.words, tables.hard_words, model)
         self.cell_labels_, self.doc_topic_counts_ = tables.cell_labels, tables.doc_counts
         self.doc_topic_, self.doc_labels_ = tables.doc_shares, tables.doc_shares.argmax(axis=1)
         weight = self._weight if self._weight.size else None
         self.documents_per_topic_ = np.bincount(self.doc_labels_, weights=weight, minlength=self.n_topics_)
+
+    def _set_words(self, words: Array, hard_words: sp.csr_matrix, model: TopicModel) -> None:
+        """Those of them that are made of words."""
+        self._topics, self._hard_words = model, hard_words
+        self.components_, self.topic_word_counts_ = np.ascontiguousarray(model.mean.T), words
+        self.n_topics_ = self.n_components_ = len(words)
+        self.topic_sizes_ = words.sum(axis=1)
         self.topic_names_ = name_topics(self.components_, self._background, self._word_names())

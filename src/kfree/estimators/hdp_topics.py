@@ -1,16 +1,20 @@
 """HDPTopics: the topics of a document-term table, and how many there are."""
 
 import warnings
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
-from kfree.estimators._fitted_topics import FittedTopics
+from kfree.estimators._fitted_topics import OF_BLOCKS, FittedTopics
 from kfree.estimators._running import Words
 from kfree.estimators._sklearn import weight_of
+from kfree.estimators._spread_documents import BY_CELL, BY_DOCUMENT, SpreadDocuments, spread_documents
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.coherence import rank_words
 from kfree.inference.topics.topic_goal import FoundTopics, TopicGoal
@@ -18,6 +22,7 @@ from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_seeds import background
 from kfree.models.merged_topics import TopicTables
 from kfree.models.parameter_tables import HDP_TOPICS
+from kfree.models.spread_topics import SpreadTopics
 from kfree.models.topic_words import Company
 from kfree.models.topics import (
     Penalties,
@@ -111,7 +116,8 @@ class HDPTopics(FittedTopics):
     objective_ : float
         J of the hard labels.
     objective_trace_ : array
-        J of the first labels and after each hard pass; never rises. Topics merged after the fit are not in it.
+        J of the first labels and after each hard pass; never rises. Topics merged after the fit are not in it. Of
+        many documents in a Dask collection, J after the passes over all of them that lowered it.
     soft_trace_ : array (passes, 3)
         Inverse temperature, number of topics and free energy of each soft pass; the last never rises as long as the
         first two stay the same. Closing passes lower no such energy and are not in it.
@@ -198,7 +204,9 @@ class HDPTopics(FittedTopics):
         ----------
         X : CSR matrix or array (D, V)
             Counts of words in documents, whole numbers, up to 1e15 in a document and 1e18 in all; documents without
-            words are an error.
+            words are an error. A Dask array (of arrays or CSR matrices) or dataframe is fitted where its blocks lie:
+            topics are searched for in a sample of 100 000 documents, and closed by passes over all. Attributes with
+            an entry for each document are then Dask arrays.
         y : ignored
         sample_weight : array (D,), default=None
             Weights of documents; an integer weight equals repeating the document. 0, or 1e-15 to 1e15.
@@ -209,16 +217,36 @@ class HDPTopics(FittedTopics):
         """
         self._check_parameters()
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X, sample_weight = self._counts(X, reset=True), weight_of(X, sample_weight)
-            documents = make_documents(X, sample_weight)
-            penalties = Penalties.of(self, documents, self.smoothing)
-            goal = first_goal(self, documents, penalties)
-            found = find_topics(documents, goal, self.search, budget, self._rng())
+            spread = spread_documents(self, X, sample_weight)
+            if spread is None:
+                publish = self._find(self._counts(X, reset=True), weight_of(X, sample_weight), budget)
+            else:
+                with closing(spread):
+                    publish = self._find_spread(spread, budget)
             self.__dict__.pop("vocabulary_", None)  # names of the words of an earlier fit
-            publish = partial(self._publish, X, documents, found, penalties, goal, budget)
             attempt(publish, publish, budget)
         self._warn(budget)
         return self
+
+    def _find(self, X: sp.csr_matrix, sample_weight: Any, budget: Budget) -> Callable[[], None]:
+        """Find the topics of documents in memory; what is to be done to publish them."""
+        documents = make_documents(X, sample_weight)
+        penalties = Penalties.of(self, documents, self.smoothing)
+        goal = first_goal(self, documents, penalties)
+        found = find_topics(documents, goal, self.search, budget, self._rng())
+        return partial(self._publish, X, documents, found, penalties, goal, budget)
+
+    def _find_spread(self, spread: SpreadDocuments, budget: Budget) -> Callable[[], None]:
+        """The same of documents in blocks."""
+        if not spread.few:
+            return partial(self._publish_spread, spread, spread.find(budget, self._rng()))
+        publish = self._find(*spread.gathered(), budget)
+
+        def publish_in_blocks() -> None:
+            publish()
+            self._spread_out(spread)
+
+        return publish_in_blocks
 
     def fit_transform(self, X, y=None, sample_weight=None):
         """Fit and return the topic shares of the documents, as ``transform`` does."""
@@ -285,13 +313,36 @@ class HDPTopics(FittedTopics):
         self._company = Company.of(X, rank_words(model.mean.T, TOPICS.remembered))
         self._background, self._weight = background(words.sum(axis=0)), documents.weight
         self._set_topics(TopicTables(words, *hard, shares), model)
+        for name in OF_BLOCKS:
+            self.__dict__.pop(name, None)
+        self.lam_local_ = goal.lam_local if penalties.lam_local.per_log else penalties.lam_local.flat
+        self._publish_search(found, penalties, found.trace)
+        self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged and complete
+
+    def _publish_spread(self, spread: SpreadDocuments, found: SpreadTopics) -> None:
+        """The same of documents in blocks."""
+        self._company, self._background = found.company, background(found.words.sum(axis=0))
+        (self._bags, self._weight), self._sampled = found.bags, True
+        self._set_words(found.words, found.hard_words, found.model)
+        self.documents_per_topic_ = found.documents_per_topic
+        self.__dict__.update(spread.attributes(found))
+        self._publish_search(found.sampled, found.penalties, found.trace)
+        self.n_iter_, self.converged_ = found.n_iter, found.converged
+
+    def _spread_out(self, spread: SpreadDocuments) -> None:
+        """What was fitted in memory as what it would be in blocks."""
+        self._bags, self._sampled = self.doc_topic_counts_, False
+        for name in (*BY_DOCUMENT, BY_CELL):
+            if not isinstance(getattr(self, name), float):  # one price for all documents
+                setattr(self, name, spread.pieces(name, getattr(self, name)))
+
+    def _publish_search(self, found: FoundTopics, penalties: Penalties, trace: list[float]) -> None:
+        """What is known of the search."""
         self._n_found = self.n_topics_
-        self.objective_trace_, self.objective_ = np.array(found.trace), float(found.trace[-1])
+        self.objective_trace_, self.objective_ = np.array(trace), float(trace[-1])
         self.soft_trace_ = np.array(found.soft_trace, dtype=np.float64).reshape(-1, 3)
         self.structure_ = found.structure
-        self.lam_local_ = goal.lam_local if penalties.lam_local.per_log else penalties.lam_local.flat
         self.lam_global_, self.smoothing_ = penalties.lam_global, penalties.smoothing
-        self.n_iter_, self.converged_ = max(1, found.n_iter), found.converged and complete
 
     def _warn(self, budget: Budget) -> None:
         if self.structure_ is not None and not self.structure_.found:

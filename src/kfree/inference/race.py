@@ -148,6 +148,7 @@ class Drawn(NamedTuple):
     X: Any  # (m, p) array or CSR matrix
     weight: Array  # (m,) what each stands for: sums over the sample are those over the table, but for chance
     complete: bool  # whether these are all the different rows that have weight
+    own: Array  # (m,) weight of their copies
 
 
 def sample_by_content(blocks: Blocks, most: int) -> Drawn:
@@ -161,16 +162,17 @@ def sample_by_content(blocks: Blocks, most: int) -> Drawn:
 
     contents = race(ask, most, blocks=blocks.count, weighted=weighted, total=total, lightest=lightest)
     first, weight = contents.totals()
-    hashes = contents.hashes[first]
+    hashes, own = contents.hashes[first], weight
     complete = hashes.size <= most
     if not complete:
         arrival = arrivals(hashes, weight)
         order = np.argpartition(arrival, most)
         chosen, next_one = np.sort(order[:most]), arrival[order[most]]
         # given when the next one arrives, a row is in with this chance
-        hashes, weight = hashes[chosen], weight[chosen] / -np.expm1(-weight[chosen] * next_one)
+        hashes, own = hashes[chosen], weight[chosen]
+        weight = own / -np.expm1(-own * next_one)
     found = blocks.ask(_take, (hashes,), _Rows.joined)
-    return Drawn(found.X[one_of_each(found.hashes)], weight, complete)
+    return Drawn(found.X[one_of_each(found.hashes)], weight, complete, own)
 
 
 class _Rows(NamedTuple):

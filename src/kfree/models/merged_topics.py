@@ -22,16 +22,20 @@ class TopicTables(NamedTuple):
 
     def merged(self, group: Array) -> "TopicTables":
         """The same of groups of topics: ``group`` (K,) has a number for each topic. The heaviest group comes first."""
-        weight = np.bincount(group, weights=self.words.sum(axis=1))
-        new = np.argsort(np.argsort(-weight, kind="stable"))[group]
-        add = sp.csr_matrix((np.ones(new.size), (np.arange(new.size), new)))  # (K, fewer)
+        new = self.numbers(group)
+        add = _adding(new)
         return TopicTables(
             np.asarray(add.T @ self.words),
             sp.csr_matrix(add.T @ self.hard_words),
-            new[self.cell_labels].astype(np.int32),
-            sp.csr_matrix(self.doc_counts @ add),
-            np.asarray(self.doc_shares @ add),
+            renumbered(new, self.cell_labels),
+            added_up(new, self.doc_counts),
+            added_up(new, self.doc_shares),
         )
+
+    def numbers(self, group: Array) -> Array:
+        """(K,) The number that each topic then has."""
+        weight = np.bincount(group, weights=self.words.sum(axis=1))
+        return np.argsort(np.argsort(-weight, kind="stable"))[group]
 
     def hard_counts(self) -> TopicCounts:
         """Hard counts as the search has them."""
@@ -40,6 +44,22 @@ class TopicTables(NamedTuple):
     def bags(self, weight: Array) -> Documents:
         """Documents as bags of topics, with their weights: their lengths are all that merges need of their words."""
         return Documents(self.doc_counts, weight)
+
+
+def renumbered(new: Array, labels: Array) -> Array:
+    """Labels after every topic has become its new number."""
+    return new[labels].astype(labels.dtype)
+
+
+def added_up(new: Array, table: Any) -> Any:
+    """Columns of a table (n, K), an array or CSR matrix, that have become one."""
+    made = table @ _adding(new)
+    return sp.csr_matrix(made) if sp.issparse(made) else np.asarray(made)
+
+
+def _adding(new: Array) -> sp.csr_matrix:
+    """(K, fewer) What adds up the topics of one number."""
+    return sp.csr_matrix((np.ones(new.size), (np.arange(new.size), new)))
 
 
 def check_groups(groups: Any, K: int) -> Array:

@@ -9,9 +9,9 @@ from kfree.families import Array
 from kfree.inference.labels import compact
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.fold_in import completion, fill_shares, fold_in, split_tokens
-from kfree.inference.topics.hard_topics import count, has_tokens, solve, word_prices
+from kfree.inference.topics.hard_topics import count, has_tokens, likely_labels, word_prices
 from kfree.inference.topics.randomness_test import Structure, look_for_structure
-from kfree.inference.topics.topic_goal import FoundTopics, TopicCounts, TopicGoal, no_topics, word_shares
+from kfree.inference.topics.topic_goal import FoundTopics, TopicCounts, TopicGoal, no_topics, topic_means
 from kfree.inference.topics.topic_numbers import TOPICS
 from kfree.inference.topics.topic_search import SEARCHES
 from kfree.inference.topics.topic_seeds import usual_number
@@ -21,7 +21,7 @@ from kfree.rows import Documents
 COMPONENTS = ("soft", "hard")
 _NONE = np.empty(0)
 # Tokens of a document, and of a corpus, whose sums are exact.
-_TOKENS, _ALL_TOKENS = 1e15, 1e18
+_TOKENS, ALL_TOKENS = 1e15, 1e18
 # A lam for every document and topic is still a number.
 LARGEST_LAM = 1e250
 # Weights of documents that are not 0, and smoothing: single precision holds their products with tokens.
@@ -56,10 +56,10 @@ def check_counts(X: Any) -> sp.csr_matrix:
     with np.errstate(over="ignore"):
         length = np.asarray(X.sum(axis=1)).ravel()
         total = length.sum()
-    if not (length.max(initial=0.0) <= _TOKENS and total <= _ALL_TOKENS):
+    if not (length.max(initial=0.0) <= _TOKENS and total <= ALL_TOKENS):
         i = int(length.argmax())
         raise ValueError(
-            f"HDPTopics can count up to {_TOKENS:g} tokens in a document and {_ALL_TOKENS:g} in all, but document {i} "
+            f"HDPTopics can count up to {_TOKENS:g} tokens in a document and {ALL_TOKENS:g} in all, but document {i} "
             f"has {length[i]:g} and all have {total:g}. Divide the counts, and round them."
         )
     return X
@@ -116,7 +116,11 @@ class LocalPrice(NamedTuple):
 
     def of(self, documents: Documents) -> Array:
         """The price in each document."""
-        return self.flat + self.per_log * np.log(documents.length + 1.0)
+        return self.at(documents.length)
+
+    def at(self, length: Any) -> Any:
+        """The price in documents of so many tokens."""
+        return self.flat + self.per_log * np.log(length + 1.0)
 
 
 class Penalties(NamedTuple):
@@ -260,7 +264,7 @@ class TopicModel(NamedTuple):
     @classmethod
     def of(cls, counts: Array, penalties: Penalties) -> "TopicModel":
         """The topics that have these counts (K, V) of words."""
-        return cls(np.ascontiguousarray(word_shares(counts, penalties.pseudo(counts.shape[1])).T), penalties)
+        return cls(topic_means(counts, penalties.pseudo(counts.shape[1])), penalties)
 
     def shares(self, X: sp.csr_matrix) -> Array:
         """Topic shares of documents, (D, K)."""
@@ -280,18 +284,16 @@ class TopicModel(NamedTuple):
     def hard_shares(self, X: sp.csr_matrix) -> Array:
         """Shares of the tokens after every cell has taken one topic; equal shares for empty documents."""
         documents = Documents(X, _NONE)
-        soft = fold_in(documents, self.mean)
-        labels = np.empty(documents.data.size, np.int32)
-        for span in documents.document_spans:
-            cells = slice(documents.indptr[span.start], documents.indptr[span.stop])
-            chance = self.mean[documents.indices[cells]] * soft[documents.owner[cells]]
-            labels[cells] = chance.argmax(axis=1)
-        mix, lam_local, _, _ = self.penalties
-        labels = solve(documents, labels, -np.log(self.mean), mix, lam_local.of(documents))
+        labels = self.hard_labels(documents)
         counts = count(documents, labels, self.mean.shape[1], no_topics(documents.p)).documents.T
         empty = documents.length == 0
         counts[empty] = 1.0
         return counts / counts.sum(axis=1, keepdims=True)
+
+    def hard_labels(self, documents: Documents) -> Array:
+        """The topic of each cell, after every cell has taken one."""
+        mix, lam_local, _, _ = self.penalties
+        return likely_labels(documents, self.mean, fold_in(documents, self.mean), mix, lam_local.of(documents))
 
     def completion(self, X: sp.csr_matrix, sample_weight: Any) -> float:
         """Mean log-probability of a token of the second halves, given the first halves."""

@@ -16,11 +16,12 @@ _PAD = 256
 
 
 def cells_of(X: sp.csr_matrix) -> tuple[Array, Array, Array]:
-    """Entries, their columns (int32) and where rows start (int64): what kernels take, whatever scipy chose."""
+    """Entries, their columns (int32) and where rows start (int64): what kernels take, whatever scipy chose, and however
+    they came over a network."""
     return (
-        np.ascontiguousarray(X.data),
-        np.ascontiguousarray(X.indices, dtype=np.int32),
-        np.ascontiguousarray(X.indptr, dtype=np.int64),
+        np.require(X.data, None, ("C", "A")),
+        np.require(X.indices, np.int32, ("C", "A")),
+        np.require(X.indptr, np.int64, ("C", "A")),
     )
 
 

@@ -13,6 +13,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,22 @@ class DaskTable:
         known = not any(np.isnan(size) for size in sizes) and sum(sizes) == len(values)
         return da.from_array(values, chunks=(sizes if known else -1, *(-1 for _ in values.shape[1:])))
 
+    def pieces(self, values: Any, sizes: Sequence[int]) -> Any:
+        """What is in memory, an array or a CSR matrix, as a Dask array in blocks of these sizes."""
+        import dask
+        import dask.array as da
+
+        parts = [values[stop - size : stop] for size, stop in zip(sizes, accumulate(sizes))]
+        whole = [dask.delayed(part, traverse=False, pure=False) for part in parts]
+        return da.concatenate([da.from_delayed(made, part.shape, meta=part[:0]) for made, part in zip(whole, parts)])
+
+    def lazily(self, function: Callable[[Any], Any], sizes: Sequence[int], like: Any) -> Any:
+        """What a function says of the rows of each block, so many entries (or rows), when it is asked for. ``like`` is
+        what it says of none."""
+        chunks = (tuple(sizes), *((size,) for size in like.shape[1:]))
+        drop = 1 if like.ndim == 1 else None
+        return self.array.map_blocks(function, dtype=like.dtype, chunks=chunks, drop_axis=drop, meta=like)
+
 
 def map_rows(X: Any, function: Callable[[Any], Array], dtype: Any, width: int | None = None) -> Any:
     """What a function of rows gives for each block: as long as the rows, lazily; of a dataframe a series (or frame)
@@ -114,6 +131,15 @@ def _frame(frame: Any, function: Callable[[Any], Array]) -> Any:
     import pandas as pd
 
     return pd.DataFrame(function(frame), index=frame.index)
+
+
+def map_parts(values: Any, function: Callable[[Any], Any], width: int | None = None) -> Any:
+    """A function of each block of what was made of rows, lazily if it is a Dask array; ``width`` is the new number of
+    columns."""
+    if not is_dask(values):
+        return function(values)
+    chunks = values.chunks if width is None else (values.chunks[0], (width,))
+    return values.map_blocks(function, dtype=values.dtype, chunks=chunks, meta=values._meta)
 
 
 def parts_of(X: Any) -> Iterator[Any]:

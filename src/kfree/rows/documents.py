@@ -41,7 +41,8 @@ class Documents:
         self.n, self.p = X.shape
         self.weight = weight  # (n,), or (0,) for ones
         self.owner = np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.indptr))
-        self.length = np.bincount(self.owner, weights=self.data, minlength=self.n)
+        # of no documents numpy counts in whole numbers
+        self.length = np.bincount(self.owner, weights=self.data, minlength=self.n).astype(np.float64, copy=False)
 
     @property
     def cells(self) -> tuple[Array, Array, Array]:

@@ -20,7 +20,8 @@ def fold_in(documents: Documents, mean: Array) -> Array:
 
 def fill_shares(documents: Documents, mean: Array, budget: Budget, share: Array) -> bool:
     """Fill ``share`` (D, G), not normalised, as long as there is time; whether there was for all documents."""
-    mean, work = np.ascontiguousarray(mean, dtype=np.float64), float(documents.data.size * mean.shape[1])
+    # topics, too, may have come over a network
+    mean, work = np.require(mean, np.float64, ("C", "A")), float(documents.data.size * mean.shape[1])
     how = (TOPICS.concentration, TOPICS.fold_in_steps, TOPICS.fold_in_tol)
     size = int(TOPICS.fold_in_work * documents.n / max(work, 1.0)) + 1
 

@@ -13,6 +13,10 @@ from kfree.inference.topics.topic_goal import TopicCounts, TopicGoal
 from kfree.kernels import kernels
 from kfree.rows import Documents
 from kfree.rows.documents import Block
+from kfree.rows.threads import cut, over
+
+# Cells times topics that are looked at together.
+_TOGETHER = 2**18
 
 
 class Labelled(NamedTuple):
@@ -54,14 +58,14 @@ def labelled(documents: Documents, labels: Array, G: int, goal: TopicGoal) -> La
     return Labelled(labels, counts, objective(documents, counts, goal))
 
 
-def topic_costs(documents: Documents, words: Array, pseudo: Array) -> Array:
+def topic_costs(words: Array, pseudo: Array) -> Array:
     """h_p: what the words of each topic cost, (G,)."""
 
     def of_topic(p: int) -> float:
         used = words[p] > 0
         return float(_rise(words[p, used], pseudo[used]).sum())
 
-    own = np.array(list(documents.each(of_topic, list(range(len(words))), 10.0 * words.size)))
+    own = np.array(list(over(list(range(len(words))), of_topic, float(words.size))))
     return _rise(words.sum(axis=1), pseudo.sum()) - own
 
 
@@ -75,7 +79,7 @@ def objective(documents: Documents, counts: TopicCounts, goal: TopicGoal) -> flo
     mixing = entropic(documents.length) - entropic(counts.documents).sum(axis=0)
     held = goal.lam_local * (counts.documents > 0).sum(axis=0)
     per_document = float((documents.weights * (goal.mix * mixing + held)).sum())
-    words = float(topic_costs(documents, counts.words, goal.pseudo).sum())
+    words = float(topic_costs(counts.words, goal.pseudo).sum())
     return words + per_document + goal.lam_global * int(has_tokens(counts).sum())
 
 
@@ -108,6 +112,19 @@ def solve(documents: Documents, labels: Array, prices: Array, mix: float, lam_lo
     work = float(labels.size) * (prices.shape[1] if mix == 0 else 10.0)
     documents.do(of_span, documents.document_spans, work)
     return labels
+
+
+def likely_labels(documents: Documents, mean: Array, share: Array, mix: float, lam_local: Array) -> Array:
+    """Labels by topics (V, K) and shares (D, K) alone: every cell its likeliest, then documents solved from there."""
+    labels = np.empty(documents.data.size, np.int32)
+
+    def of_cells(cells: slice) -> None:
+        chance = mean[documents.indices[cells]] * share[documents.owner[cells]]
+        labels[cells] = chance.argmax(axis=1)
+
+    size = max(1, _TOGETHER // mean.shape[1])
+    documents.do(of_cells, cut(labels.size, size), 10.0 * labels.size * mean.shape[1])
+    return solve(documents, labels, -np.log(mean), mix, lam_local)
 
 
 def _solve_live(documents: Documents, state: Labelled, goal: TopicGoal) -> Array:

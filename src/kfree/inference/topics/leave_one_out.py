@@ -1,6 +1,6 @@
 """Closing passes: soft counts in which no cell speaks for itself."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,23 +51,9 @@ def closing_pass(documents: Documents, soft: Soft, goal: TopicGoal, burst: float
     The zeroth-order collapsed update (Asuncion et al. 2009): a rare word no longer holds the topic that its own
     document gave it. All cells see the same counts.
     """
-    G, K = soft.G, goal.n_known
-    scale, topics = np.zeros(soft.words.shape[1], np.float32), np.zeros_like(soft.words)
-    scale[:G] = 1.0 / word_mass(documents, soft, goal)
-    pseudo, least = goal.pseudo.astype(np.float32), np.float32(TOPICS.concentration / G)
-    mix, weights = np.float32(goal.soft_mix), documents.weights
-    share, total = np.zeros_like(soft.documents), np.zeros_like(soft.documents)
-    share[:, :G] = mix * soft.documents[:, :G] + least
-    part = np.minimum(weights, 1.0).astype(np.float32)
-
-    def of_counts(span: slice) -> None:
-        topics[span, :G] = soft.words[span, :G] + pseudo[span, None]
-        topics[span, :K] += goal.known[span].astype(np.float32)
-        topics[span] *= scale
-
+    tail = all_counts(documents, soft, goal, burst, word_mass(documents, soft, goal))
+    weights, total = documents.weights, np.zeros_like(soft.documents)
     work = 4.0 * documents.data.size * soft.words.shape[1]
-    documents.do(of_counts, documents.word_spans, work)
-    tail = (topics, share, part, pseudo, scale, least, mix, np.float32(burst))
 
     def of_block(b: int) -> tuple[Array, Array]:
         block = documents.blocks[b]
@@ -85,7 +71,27 @@ def closing_pass(documents: Documents, soft: Soft, goal: TopicGoal, burst: float
             kernels().close_words(own, ratio, block.rows, block.indptr, span.start, span.stop, *tail, words)
 
     documents.do(of_words, documents.word_spans, work)
-    return Soft(total, words, G)
+    return Soft(total, words, soft.G)
+
+
+def all_counts(documents: Documents, soft: Soft, goal: TopicGoal, burst: float, mass: Array) -> tuple[Any, ...]:
+    """What kernels take the counts of a cell out of: topics and shares from all counts, and how that is done. ``mass``
+    (G,) are tokens and pseudo-tokens of the topics."""
+    G, K = soft.G, goal.n_known
+    scale, topics = np.zeros(soft.words.shape[1], np.float32), np.zeros_like(soft.words)
+    scale[:G] = 1.0 / mass
+    pseudo, least = goal.pseudo.astype(np.float32), np.float32(TOPICS.concentration / G)
+    mix, share = np.float32(goal.soft_mix), np.zeros_like(soft.documents)
+    share[:, :G] = mix * soft.documents[:, :G] + least
+    part = np.minimum(documents.weights, 1.0).astype(np.float32)
+
+    def of_counts(span: slice) -> None:
+        topics[span, :G] = soft.words[span, :G] + pseudo[span, None]
+        topics[span, :K] += goal.known[span].astype(np.float32)
+        topics[span] *= scale
+
+    documents.do(of_counts, documents.word_spans, 4.0 * documents.data.size * soft.words.shape[1])
+    return topics, share, part, pseudo, scale, least, mix, np.float32(burst)
 
 
 def close(documents: Documents, soft: Soft, goal: TopicGoal, budget: Budget) -> tuple[Soft, int]:

@@ -71,3 +71,8 @@ def word_shares(counts: Array, pseudo: Array) -> Array:
     """Word probabilities of topics (K, V) from their counts, smoothed; rows sum to 1."""
     smoothed = counts + pseudo
     return smoothed / smoothed.sum(axis=1, keepdims=True)
+
+
+def topic_means(counts: Array, pseudo: Array) -> Array:
+    """The same word by word, (V, K)."""
+    return np.ascontiguousarray(word_shares(counts, pseudo).T)

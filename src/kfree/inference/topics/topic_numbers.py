@@ -99,6 +99,16 @@ class TopicNumbers(NamedTuple):
     #: Tokens added to the size of every word and document before residuals are standardised. Set: by hand.
     held_back: float = 10.0
 
+    # Documents in blocks elsewhere
+
+    #: Documents up to which all are gathered and fitted in memory; of more, so many are a sample that topics are
+    #: looked for in. Set: as for clusters.
+    search_documents: int = 100_000
+    #: The same in cells: what fits into a few gigabytes with the counts of a search. Set: by hand.
+    search_cells: int = 20_000_000
+    #: Passes over all documents with the topics of the sample, at most. Set: by hand.
+    passes_everywhere: int = 8
+
     # Questions to a fitted model
 
     #: Most steps in which the shares of a new document are found. Set: spec/topics.md, section 4.
