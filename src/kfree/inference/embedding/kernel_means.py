@@ -15,6 +15,8 @@ from kfree.families.points import Kernel, MovableFamily, PointFamily, Slopes
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.inference.embedding.simplex import Part
 from kfree.inference.loop import Budget
+from kfree.rows import DenseRows
+from kfree.rows.exact_sums import ExactSums, Grid, WeightRange
 from kfree.rows.threads import cut, over
 
 
@@ -165,6 +167,24 @@ def sum_features(family: PointFamily, frequencies: Array, rows: SeenRows, budget
     M = frequencies.shape[-1]
     total = sum(over(rows.spans(2 * M), of_span, float(rows.X.shape[0]) * M))
     return FeatureSums(np.asarray(total), np.bincount(rows.fold, weights=rows.weight, minlength=EMBEDDING.folds))
+
+
+def feature_grid(count: int, columns: int, weights: WeightRange) -> Grid:
+    """What sums of so many random features, which have so many columns, are measured in."""
+    return Grid.of(np.full(columns, (1 + 1e-6) / np.sqrt(count)), weights)  # but for rounding none is larger
+
+
+def sum_features_exactly(
+    family: PointFamily, frequencies: Array, X: Any, weight: Array, fold: Array, grid: Grid
+) -> ExactSums:
+    """Sums over some rows (weights (0,) for ones) that do not depend on which rows are summed first, or together."""
+    F = grid.exponent.size - 1
+    sums, shift = ExactSums(EMBEDDING.folds, grid), np.zeros(F)
+    for span in cut(X.shape[0], max(64, EMBEDDING.entries // F)):
+        value, w = family.row_features(frequencies, X[span]), weight[span] if weight.size else weight
+        rows, none = DenseRows(value, weight=w, scale=np.empty(0), shift=shift), np.full(value.shape[0], -1, np.int32)
+        rows.move(slice(0, rows.n), none, fold[span].astype(np.int32), sums)
+    return sums
 
 
 def _look_at_the_clock(budget: Budget | None) -> None:
