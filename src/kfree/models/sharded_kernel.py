@@ -18,9 +18,10 @@ from kfree.inference.embedding.kernel_means import (
     FeatureSums,
     FeatureTarget,
     OutOfTime,
+    SeenRows,
     feature_grid,
+    sum_exactly,
     sum_features,
-    sum_features_exactly,
 )
 from kfree.inference.loop import Budget, attempt
 from kfree.models.checks import check_finite
@@ -105,9 +106,9 @@ class FeaturesOf(NamedTuple):
     def __call__(self, block: RowBlock, beside: Beside) -> Array:
         """Of a block."""
         seen = self.frame.seen(block.X)
-        return sum_features_exactly(
-            self.frame.family, self.frequencies, seen, block.weight, folds(seen), self.grid
-        ).limbs
+        weight = block.weight if block.weight.size else np.ones(block.X.shape[0])
+        rows = SeenRows(seen, weight, folds(seen))
+        return sum_exactly(self.frame.family, self.frequencies, rows, self.grid).limbs
 
 
 @dataclass(frozen=True)
@@ -170,8 +171,7 @@ class ShardedKernelProblem(KernelProblem):
         return model.mmd2_of_sums(frequencies, self._sums(frequencies))
 
     def _sums(self, frequencies: Array) -> FeatureSums:
-        columns = self.frame.family.row_features(frequencies, self.sample.seen[:1]).shape[1]
-        grid = feature_grid(frequencies.shape[-1], columns, self.users)
+        grid = feature_grid(self.frame.family, frequencies, self.sample.seen, self.users)
         limbs = self.blocks.ask(ask_block, (FeaturesOf(self.frame, frequencies, grid),), np.add)
         return FeatureSums(*ExactSums.of_limbs(grid, limbs).values())
 

@@ -16,7 +16,7 @@ from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.inference.embedding.simplex import Part
 from kfree.inference.loop import Budget
 from kfree.rows import DenseRows
-from kfree.rows.exact_sums import ExactSums, Grid, WeightRange
+from kfree.rows.exact_sums import ExactSums, Grid, Shares, WeightRange
 from kfree.rows.threads import cut, over
 
 
@@ -159,32 +159,33 @@ class FeatureSums(NamedTuple):
 
 def sum_features(family: PointFamily, frequencies: Array, rows: SeenRows, budget: Budget | None = None) -> FeatureSums:
     """One pass over rows."""
-
-    def of_span(span: slice) -> Array:
-        _look_at_the_clock(budget)
-        return _by_fold(rows, span, family.row_features(frequencies, rows.X[span]))
-
-    M = frequencies.shape[-1]
-    total = sum(over(rows.spans(2 * M), of_span, float(rows.X.shape[0]) * M))
-    return FeatureSums(np.asarray(total), np.bincount(rows.fold, weights=rows.weight, minlength=EMBEDDING.folds))
+    grid = feature_grid(family, frequencies, rows.X[:1], WeightRange.of(rows.weight))
+    return FeatureSums(*sum_exactly(family, frequencies, rows, grid, budget).values())
 
 
-def feature_grid(count: int, columns: int, weights: WeightRange) -> Grid:
-    """What sums of so many random features, which have so many columns, are measured in."""
+def feature_grid(family: PointFamily, frequencies: Array, some: Any, weights: WeightRange) -> Grid:
+    """What sums of random features are measured in; ``some`` are rows, one at least."""
+    columns, count = family.row_features(frequencies, some[:1]).shape[1], frequencies.shape[-1]
     return Grid.of(np.full(columns, (1 + 1e-6) / np.sqrt(count)), weights)  # but for rounding none is larger
 
 
-def sum_features_exactly(
-    family: PointFamily, frequencies: Array, X: Any, weight: Array, fold: Array, grid: Grid
+def sum_exactly(
+    family: PointFamily, frequencies: Array, rows: SeenRows, grid: Grid, budget: Budget | None = None
 ) -> ExactSums:
-    """Sums over some rows (weights (0,) for ones) that do not depend on which rows are summed first, or together."""
+    """Sums of random features by part, the same whatever rows are summed first, or together."""
     F = grid.exponent.size - 1
-    sums, shift = ExactSums(EMBEDDING.folds, grid), np.zeros(F)
-    for span in cut(X.shape[0], max(64, EMBEDDING.entries // F)):
-        value, w = family.row_features(frequencies, X[span]), weight[span] if weight.size else weight
-        rows, none = DenseRows(value, weight=w, scale=np.empty(0), shift=shift), np.full(value.shape[0], -1, np.int32)
-        rows.move(slice(0, rows.n), none, fold[span].astype(np.int32), sums)
-    return sums
+    shares, shift = Shares(ExactSums(EMBEDDING.folds, grid)), np.zeros(F)
+
+    def of_span(span: slice) -> None:
+        _look_at_the_clock(budget)
+        value, w = family.row_features(frequencies, rows.X[span]), rows.weight[span]
+        some = DenseRows(value, weight=w, scale=np.empty(0), shift=shift)
+        with shares.one() as mine:
+            some.move(slice(0, some.n), np.full(some.n, -1, np.int32), rows.fold[span].astype(np.int32), mine)
+
+    for _ in over(rows.spans(F), of_span, float(rows.X.shape[0]) * F):
+        pass
+    return shares.total()
 
 
 def _look_at_the_clock(budget: Budget | None) -> None:
