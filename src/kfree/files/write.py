@@ -71,7 +71,7 @@ def write(
     >>> folder.cleanup()
     """
     if not isinstance(source, Source) and not is_dask(source):
-        raise TypeError(f"write needs what kfree.read returns, or a Dask collection, got {type(source).__name__}.")
+        raise TypeError(f"write needs a Dask collection, or what kfree.read returns, got {type(source).__name__}.")
     if isinstance(source, Source) and source._span is not None:
         raise ValueError(
             "write needs the whole table, and these are some rows of it, from parts(). Pass what they are parts of: "
@@ -133,7 +133,7 @@ def _write_all(part: Path, as_csv: bool, model: Any, source: Any, asked: tuple[s
         for ids, answers in _of_blocks(model, source, asked) if is_dask(source) else _of_source(model, source, asked):
             columns = dict(zip(ids.column_names, ids.columns))
             for one, answer in zip(asked, answers):
-                for name, values in _columns(model, one, answer):
+                for name, values in _said(model, one, answer):
                     columns[f"{name}_" if name in columns else name] = pa.array(values)
             table = pa.table(columns)
             if writer is None:
@@ -178,7 +178,7 @@ def _pairs(source: Source) -> Iterator[tuple[Any, Source]]:
         raise ValueError("There are other rows now than when the numbers were read. Read the files again.")
 
 
-def _columns(model: Any, what: str, values: Any) -> Iterator[tuple[str, Any]]:
+def _said(model: Any, what: str, values: Any) -> Iterator[tuple[str, Any]]:
     """What a model said of some rows, as columns with names."""
     if not isinstance(values, np.ndarray):  # a frame after set_output, or sparse
         values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)

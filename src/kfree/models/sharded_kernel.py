@@ -52,8 +52,6 @@ from kfree.rows.blocks import Beside, Blocks, ChangedBlocks, RowBlock
 from kfree.rows.exact_sums import CostSum, ExactProducts, ExactSums, Grid, WeightRange
 from kfree.rows.standardise import Units, coarse_units, fine_units
 
-_NONE = np.empty(0)
-
 
 def first_look_of_kernel(blocks: Blocks, family: PointFamily) -> Look:
     """Check all rows for a family."""

@@ -161,15 +161,19 @@ def products(X: Array, frequencies: Array) -> Array:
     coarse = np.rint(X / step) * step
     step *= 2.0**-bits
     fine = np.rint((X - coarse) / step) * step
-    return coarse @ frequencies + fine @ frequencies
+    total = coarse @ frequencies
+    total += fine @ frequencies
+    return total
 
 
 def waves(phase: Array) -> Array:
-    """Cosines, then sines, of phases (n, M), over the root of M; single precision is below the noise of features."""
+    """Cosines, then sines, of phases (n, M), over the root of M; single precision is below the noise of features. The
+    phases are used up: to ask for more room takes longer than to fill it."""
     n, M = phase.shape
-    turns, angle, out = phase * (0.5 / np.pi), np.empty((n, M), np.float32), np.empty((n, 2 * M), np.float32)
+    angle, out = np.empty((n, M), np.float32), np.empty((n, 2 * M), np.float32)
+    phase *= 0.5 / np.pi
     # whole turns go in double precision; of rows that are very far the phase is noise, and any will do
-    np.subtract(turns, np.rint(turns), out=angle, casting="same_kind")
+    np.subtract(phase, np.rint(phase), out=angle, casting="same_kind")
     angle *= np.float32(2 * np.pi)
     np.cos(angle, out=out[:, :M])
     np.sin(angle, out=out[:, M:])
