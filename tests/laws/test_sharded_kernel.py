@@ -1,4 +1,4 @@
-"""KernelDPMixture on rows in blocks: the mixture of the same rows in memory, however they are cut and whatever is lost."""
+"""KernelDPMixture on rows in blocks: the mixture of memory, however rows are cut and whatever is lost."""
 
 import re
 import warnings
