@@ -190,6 +190,11 @@ class TestAnswersByBlock:
         assert_array_equal(DPMeans(n_clusters=4).fit_transform(made).compute(), whole.transform(X[:4000]))
         assert_array_equal(DPMeans(n_clusters=4).fit_predict(made).compute(), whole.labels_)
 
+    def test_one_frame_of_all_rows_is_refused(self, client):
+        model = DPMeans(n_clusters=3).fit(X[:500]).set_output(transform="pandas")
+        with pytest.raises(ValueError, match=r"set_output\(transform='pandas'\) makes one frame of all rows"):
+            model.transform(da.from_array(X[:500]))
+
     def test_large_blocks_of_numbers_for_each_cluster_are_told(self, models):
         with pytest.warns(UserWarning, match=r"transform gives 5 numbers for each row.*GiB.*X\.rechunk"):
             models[0].transform(da.ones((10**8, 3), chunks=(10**8, 3)))

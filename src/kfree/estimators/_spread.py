@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._sklearn import check_header, check_weighted_table
+from kfree.estimators._sklearn import check_header, check_weighted_table, refuse_frames_of_dask
 from kfree.families import Array
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.models.clusters import LocalProblem, Model
@@ -190,6 +190,7 @@ def by_block(dtype: Any, width: Callable[..., int] | None = None) -> Callable[[A
             if not is_dask(X):
                 return method(self, X, *args, **kwargs)
             check_is_fitted(self)
+            refuse_frames_of_dask(self, method.__name__)
             table = DaskTable(X)
             check_header(self, table.header, reset=False)
             kind = np.dtype(dtype) if dtype is not None else _kind(table.array.dtype)
