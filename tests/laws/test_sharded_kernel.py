@@ -63,9 +63,9 @@ def assert_close(blocks, memory, X):
     """The margins that the guide promises: the same candidates, weights and density but for rounding."""
     assert blocks.n_candidates_ == memory.n_candidates_
     assert_array_equal(blocks.support_, memory.support_)
-    assert_allclose(blocks.weights_, memory.weights_, atol=1e-6)
-    assert_allclose(blocks.means_, memory.means_, rtol=1e-6, atol=1e-9)
-    assert_allclose(blocks.score_samples(X), memory.score_samples(X), atol=1e-5)
+    assert_allclose(blocks.weights_, memory.weights_, atol=1e-9)
+    assert_allclose(blocks.means_, memory.means_, rtol=1e-9)
+    assert_allclose(blocks.score_samples(X), memory.score_samples(X), rtol=1e-9, atol=1e-9)
     assert np.mean(blocks.labels_ != memory.labels_) < 0.01
 
 
@@ -107,6 +107,15 @@ def test_sparse_blocks_are_dense_blocks(family):
     one = in_blocks(KernelDPMixture(family=family, random_state=0), sp.csr_matrix(X), None, [])
     assert_same(in_blocks(KernelDPMixture(family=family, random_state=0), sp.csr_matrix(X), None, [7, 500]), one)
     assert_close(one, fitted(KernelDPMixture(family=family, random_state=0), sp.csr_matrix(X)), sp.csr_matrix(X))
+
+
+@pytest.mark.usefixtures("small")
+def test_random_features_stand_for_the_kernel():
+    X, new = draw("gaussian", 2), draw("gaussian", 1000)
+    blocks = in_blocks(KernelDPMixture(random_state=0, features=4000), X, None, [100])
+    memory = fitted(KernelDPMixture(random_state=0, features=None), X)
+    assert abs(blocks.score(new) - memory.score(new)) < 0.05
+    assert abs(blocks.mmd2_ - memory.mmd2_) < 5e-3
 
 
 @pytest.mark.usefixtures("small")
