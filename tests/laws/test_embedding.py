@@ -271,6 +271,34 @@ class TestFeatures:
         assert_allclose(both.total, whole.total, rtol=1e-5, atol=1e-5)
         assert_allclose(both.mass, whole.mass)
 
+    @pytest.mark.parametrize("name", ["gaussian", "multinomial", "bernoulli"])
+    @pytest.mark.parametrize("columns", [1, 5, 70])
+    def test_rows_have_the_same_features_whatever_stands_beside_them(self, name, columns):
+        family, rng = next(iter(POINTS[name].values()))(), np.random.default_rng(0)
+        X = rng.normal(size=(300, columns)) * np.exp(rng.normal(0, 4, size=(300, 1)))
+        X = X if name == "gaussian" else family.seen((X > 0) + (name == "multinomial") * rng.random(X.shape))
+        W = family.frequencies(KERNEL, columns, 333, rng)
+        whole = family.row_features(W, X)
+        assert np.abs(whole).max() <= (1 + 1e-6) / np.sqrt(333)
+        for some in (slice(0, 1), slice(7, 9), slice(50, 183), slice(299, 300)):
+            assert_array_equal(family.row_features(W, X[some]), whole[some])
+        if name == "gaussian":
+            near = np.abs(X).max(axis=1) < 10
+            phase = X[near] @ W
+            assert_allclose(whole[near, :333] * np.sqrt(333), np.cos(phase), atol=2e-6)
+
+    @pytest.mark.parametrize("weight", [np.ones(200), np.arange(200) % 3 + 1.0, np.arange(200) / 7 + 0.1])
+    def test_sums_of_features_do_not_depend_on_what_is_summed_first(self, weight):
+        family, rng = POINTS["gaussian"]["full"](), np.random.default_rng(1)
+        X, fold, order = rng.normal(size=(200, 3)), rng.integers(5, size=200), rng.permutation(200)
+        W = family.frequencies(KERNEL, 3, 50, rng)
+        one = sum_features(family, W, SeenRows(X, weight, fold))
+        two = sum_features(family, W, SeenRows(X[order], weight[order], fold[order]))
+        assert_array_equal(one.total, two.total)
+        expected = [(weight * (fold == k)) @ family.row_features(W, X).astype(float) for k in range(5)]
+        assert_allclose(one.total, expected, atol=1e-12 * weight.sum())
+        assert_allclose(one.mass, np.bincount(fold, weight), rtol=1e-14)
+
     def test_very_far_rows_have_features_that_are_numbers(self):
         family = gaussian("full")
         W = family.frequencies(KERNEL, 2, 20, np.random.default_rng(0))

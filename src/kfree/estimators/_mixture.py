@@ -12,13 +12,15 @@ from kfree.estimators._card import Parts
 from kfree.estimators._profiled import Profiled
 from kfree.estimators._running import RunningEstimator
 from kfree.estimators._sklearn import check_table, weight_of
-from kfree.estimators._spread import by_block
+from kfree.estimators._spread import blocks_of, by_block
 from kfree.families.components import Components
 from kfree.models.checks import check_number, check_weight
 from kfree.models.matching import Matched, match_components
 from kfree.models.mixture_model import Asked, MixtureModel
+from kfree.models.sharded_mixtures import mean_log_density
 from kfree.models.sights import Seen, SoftSight
 from kfree.rows import set_span_threads
+from kfree.rows.dask import is_dask
 
 
 class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, RunningEstimator):
@@ -90,7 +92,7 @@ class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, RunningEstimator):
             return self._model.log_density(X)
 
     def score(self, X, y=None, sample_weight=None):
-        """Mean log density.
+        """Mean log density. Of a Dask collection it is summed block by block: the same but for rounding.
 
         Parameters
         ----------
@@ -102,6 +104,10 @@ class MixtureEstimator(Profiled, DensityMixin, ClusterMixin, RunningEstimator):
         -------
         float
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            with blocks_of(self, X, sample_weight) as blocks:
+                return mean_log_density(blocks, self._model)
         value = self.score_samples(X)
         weight = check_weight(weight_of(X, sample_weight), value.shape[0])
         return float(np.average(value, weights=weight if weight.size else None))

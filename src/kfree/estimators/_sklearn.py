@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import KDTree
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names_in, check_array, validate_data
 
 from kfree.families import Array
@@ -75,8 +76,18 @@ def refuse_dask(X: Any, name: str = "X") -> None:
     if is_dask(X):
         raise TypeError(
             f"{name} is a Dask {type(X).__name__}, all of which would be pulled to this machine. kfree.read({name}) "
-            f"brings it into a file here, block by block; if there is room, pass {name}.compute(). DPMeans is fitted "
-            "where the rows are."
+            f"brings it into a file here, block by block; if there is room, pass {name}.compute(). DPMeans and "
+            "KernelDPMixture are fitted where the rows are."
+        )
+
+
+def refuse_frames_of_dask(estimator: Any, method: str) -> None:
+    """A frame of all rows, which scikit-learn would make of what ``transform`` says, would be made on this machine."""
+    wanted = _get_output_config("transform", estimator)["dense"] if method == "transform" else "default"
+    if wanted != "default":
+        raise ValueError(
+            f"set_output(transform={wanted!r}) makes one frame of all rows on this machine. Set it to 'default' for "
+            "Dask: a Dask dataframe gives a Dask dataframe then, an array an array."
         )
 
 

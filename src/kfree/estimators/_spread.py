@@ -1,29 +1,68 @@
 """Dask collections as X: rows that stay where they are while clusters are fitted, and what models say of them."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial, wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kfree.estimators._sklearn import check_header, check_weighted_table
+from kfree.estimators._sklearn import check_header, check_weighted_table, refuse_frames_of_dask
 from kfree.families import Array
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
-from kfree.models.clusters import LocalProblem, Model, Problem
-from kfree.models.sharded import ShardedProblem, first_look
+from kfree.models.clusters import LocalProblem, Model
+from kfree.models.matching import Matched, match_components
+from kfree.models.mixture_model import MixtureModel
+from kfree.models.sharded import Look, ShardedProblem, first_look
+from kfree.models.sharded_mixtures import labels_of_rows, match_blocks
+from kfree.rows import set_span_threads
+from kfree.rows.blocks import Blocks
 from kfree.rows.dask import DaskTable, is_dask, map_rows
+
+# Bytes of a block of answers from which a worker may lack the room.
+_LARGE = 2.0**30
+
+
+class Binding(NamedTuple):
+    """How rows are bound to what is looked for in them."""
+
+    here: Callable[[Any, Any], Any]  # rows and weights in memory
+    look: Callable[[Blocks], Look]  # a first look at all blocks, which checks them
+    spread: Callable[[Blocks, Look], Any]  # blocks that were looked at
+
+
+def of_clusters(estimator: Any, divergence: Any, weighting: str, *smoothing: Any) -> Binding:
+    """Rows bound to a divergence."""
+
+    def spread(blocks: Blocks, seen: Look) -> ShardedProblem:
+        refuse_what_needs_all_rows(estimator)
+        return ShardedProblem.of(blocks, seen, divergence, weighting, *smoothing)
+
+    def here(X: Any, weight: Any) -> LocalProblem:
+        return LocalProblem.of(X, weight, divergence, weighting, *smoothing)
+
+    return Binding(here, lambda blocks: first_look(blocks, divergence, weighting), spread)
 
 
 class RowsHere:
     """Rows in memory, or in files that are mapped."""
 
-    def __init__(self, estimator: Any, X: Any, sample_weight: Any) -> None:
-        self.X, self._weight = check_weighted_table(estimator, X, sample_weight, reset=True)
+    def __init__(self, estimator: Any, X: Any, sample_weight: Any, *, reset: bool = True) -> None:
+        self.X, self.weight = check_weighted_table(estimator, X, sample_weight, reset=reset)
 
-    def problem(self, *settings: Any) -> Problem:
-        """The rows bound to a divergence."""
-        return LocalProblem.of(self.X, self._weight, *settings)
+    def bind(self, how: Binding) -> Any:
+        """The rows and what is looked for in them."""
+        return how.here(self.X, self.weight)
+
+    def likeliest(self, mixture: MixtureModel) -> Any:
+        """Likeliest component of each row."""
+        return mixture.labels(self.X)
+
+    def match(self, mixture: MixtureModel, match_to: Any) -> Matched:
+        """Which components are the same as earlier ones."""
+        return match_components(mixture, match_to, self.X, mixture.labels(self.X))
 
     def labels(self, labels: Any) -> Any:
         """Labels as they are published."""
@@ -51,15 +90,25 @@ class RowsSpread:
         self._sizes: list[int] = []
         self._here: RowsHere | None = None
 
-    def problem(self, divergence: Any, weighting: str, *smoothing: Any) -> Problem:
-        """The rows bound to a divergence."""
-        seen = first_look(self._blocks, divergence, weighting)
+    def bind(self, how: Binding) -> Any:
+        """The rows and what is looked for in them."""
+        seen = how.look(self._blocks)
         self._sizes = [size for _, size in sorted(seen.sizes) if size]
         if sum(self._sizes) <= CLUSTERS.search_up_to:
             self._here = RowsHere(self._estimator, *self._table.gathered())
-            return self._here.problem(divergence, weighting, *smoothing)
-        refuse_what_needs_all_rows(self._estimator)
-        return ShardedProblem.of(self._blocks, seen, divergence, weighting, *smoothing)
+            check_header(self._estimator, self._table.header, reset=True)  # names are not gathered
+            return self._here.bind(how)
+        return how.spread(self._blocks, seen)
+
+    def likeliest(self, mixture: MixtureModel) -> Any:
+        """Likeliest component of each row, as a Dask array with blocks of known sizes."""
+        if self._here is not None:
+            return self._table.spread(self._here.likeliest(mixture))
+        return self._table.like(self._blocks.keep(labels_of_rows, (mixture,)), self._sizes, np.intp)
+
+    def match(self, mixture: MixtureModel, match_to: Any) -> Matched:
+        """Which components are the same as earlier ones."""
+        return match_blocks(self._blocks, mixture, match_to)
 
     def labels(self, labels: Any) -> Any:
         """Labels as a Dask array with blocks of known sizes."""
@@ -86,6 +135,26 @@ Rows = RowsHere | RowsSpread
 def given_rows(estimator: Any, X: Any, sample_weight: Any) -> Rows:
     """The rows of a fit, wherever they are."""
     return (RowsSpread if is_dask(X) else RowsHere)(estimator, X, sample_weight)
+
+
+@contextmanager
+def blocks_of(estimator: Any, X: Any, sample_weight: Any) -> Iterator[Blocks]:
+    """The blocks of a Dask collection that a fitted estimator is asked about."""
+    table = DaskTable(X, sample_weight)
+    check_header(estimator, table.header, reset=False)
+    with closing(table.blocks()) as blocks, set_span_threads():
+        yield blocks
+
+
+def refuse_batch(X: Any) -> None:
+    """A batch is held in memory: whoever learns from many of them gives one after the other."""
+    if is_dask(X):
+        parts = "X.partitions" if hasattr(X, "columns") else "X.blocks"
+        raise TypeError(
+            f"partial_fit learns from one batch in memory, and X is a Dask {type(X).__name__}. Pass its blocks one "
+            f"after the other: for part in {parts}: model.partial_fit(part.compute()). fit(X) takes all of them where "
+            "they are."
+        )
 
 
 def refuse_what_needs_all_rows(estimator: Any) -> None:
@@ -121,12 +190,14 @@ def by_block(dtype: Any, width: Callable[..., int] | None = None) -> Callable[[A
             if not is_dask(X):
                 return method(self, X, *args, **kwargs)
             check_is_fitted(self)
+            refuse_frames_of_dask(self, method.__name__)
             table = DaskTable(X)
             check_header(self, table.header, reset=False)
             kind = np.dtype(dtype) if dtype is not None else _kind(table.array.dtype)
             columns = None if width is None else width(self, **kwargs)
             nothing = np.empty((0,) if columns is None else (0, columns), kind)
             said = partial(_of_block, self, method.__name__, args, kwargs, nothing)
+            _warn_of_large_blocks(table.array.chunks[0], nothing, method.__name__)
             return map_rows(X, said, kind, columns)
 
         return asked
@@ -136,6 +207,19 @@ def by_block(dtype: Any, width: Callable[..., int] | None = None) -> Callable[[A
 
 def _kind(dtype: Any) -> Any:
     return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
+
+
+def _warn_of_large_blocks(sizes: Any, nothing: Array, what: str) -> None:
+    """A block of answers has a number for each row and column, however few columns the rows have."""
+    columns = 1 if nothing.ndim == 1 else nothing.shape[1]
+    size = max((size for size in sizes if not np.isnan(size)), default=0) * columns * nothing.itemsize
+    if size > _LARGE:
+        warnings.warn(
+            f"{what} gives {columns} numbers for each row, so that a block of it takes up to {size / _LARGE:.1f} GiB "
+            "of a worker. Cut X in smaller blocks before, with X.rechunk, or ask predict.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _of_block(estimator: Any, method: str, args: Any, kwargs: Any, nothing: Array, X: Any) -> Array:

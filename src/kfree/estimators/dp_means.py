@@ -10,7 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._base import HardClusters, finite_part
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._sklearn import check_table, check_weighted_table
-from kfree.estimators._spread import Rows, by_block, given_rows, labels_within
+from kfree.estimators._spread import (
+    Rows,
+    blocks_of,
+    by_block,
+    given_rows,
+    labels_within,
+    of_clusters,
+    refuse_batch,
+)
 from kfree.inference.clusters.fit import FREE_OF_ORDER
 from kfree.inference.clusters.how_many.choose import Choice
 from kfree.inference.goal import Order, Search
@@ -19,8 +27,10 @@ from kfree.models.clusters import Learned, Model, Problem, StreamRule
 from kfree.models.explain_clusters import Found, explain
 from kfree.models.how_many import Answer, Ask, choice_message, find_clusters
 from kfree.models.parameter_tables import DP_MEANS
+from kfree.models.sharded_scores import score_blocks
 from kfree.models.sights import HardSight, Seen
 from kfree.rows import set_span_threads
+from kfree.rows.dask import is_dask
 
 # More clusters than a tenth of the rows are hardly meant, unless there are few anyway.
 _FEW, _ROWS_EACH = 4, 10
@@ -234,7 +244,7 @@ class DPMeans(HardClusters):
         ----------
         X : array or CSR matrix (n, p)
             Rows; pandas and polars frames, float32, integers and memory maps are taken as they are. Files that are
-            larger than memory: :func:`kfree.read`.
+            larger than memory: :func:`kfree.read`. Dask collections are fitted where they are.
         y : ignored
         sample_weight : array (n,), default=None
             Weights; an integer weight equals repeating the row, 0 leaves it out. Others must be at least 1e-150, and
@@ -251,7 +261,8 @@ class DPMeans(HardClusters):
             set_span_threads(),
             closing(given_rows(self, X, sample_weight)) as rows,
         ):
-            problem = rows.problem(self.divergence, self.weighting, self.smoothing, self.smoothing_mean)
+            settings = self.divergence, self.weighting, self.smoothing, self.smoothing_mean
+            problem = rows.bind(of_clusters(self, *settings))
             answer = find_clusters(problem, self._ask(problem), self._wish(problem), budget, self._seeds)
             publish = partial(self._publish, problem, answer, rows)
             attempt(publish, publish, budget)  # what was found is not given up for an interrupt in between
@@ -278,6 +289,7 @@ class DPMeans(HardClusters):
         Parameters
         ----------
         X : array or CSR matrix (n, p)
+            In memory; the blocks of a Dask collection one after the other.
         y : ignored
         sample_weight : array (n,), default=None
 
@@ -285,6 +297,7 @@ class DPMeans(HardClusters):
         -------
         self
         """
+        refuse_batch(X)
         if not hasattr(self, "_model"):
             with all_or_nothing(self):  # a batch that gives no radius has taught nothing
                 self.fit(X, y, sample_weight=sample_weight)
@@ -356,6 +369,9 @@ class DPMeans(HardClusters):
         float
         """
         check_is_fitted(self)
+        if is_dask(X):
+            with blocks_of(self, X, sample_weight) as blocks:
+                return score_blocks(blocks, self._model, self.weighting)
         X, sample_weight = check_weighted_table(self, X, sample_weight, reset=False)
         with set_span_threads():
             return self._model.score(X, sample_weight, self.weighting)

@@ -1,6 +1,7 @@
 """KernelDPMixture: a mixture whose kernel mean is as close to that of the rows as candidates allow."""
 
 import warnings
+from contextlib import closing
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,16 +12,20 @@ from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._running import Words
 from kfree.estimators._sklearn import check_table, check_weighted_table, refuse_weights
+from kfree.estimators._spread import Binding, Rows, RowsHere, given_rows, refuse_batch
 from kfree.families import Array
 from kfree.families.points import POINTS, MovableFamily, PointFamily
 from kfree.inference.loop import Budget, attempt
 from kfree.models.checks import check_flag, check_number
 from kfree.models.explain_mixtures import Weighed, explain_weighed
 from kfree.models.kernel_mixture import FoundWeights, KernelModel, find, keep
-from kfree.models.kernel_problem import KernelProblem, KernelWish, Looked
+from kfree.models.kernel_problem import KernelWish, LocalKernelProblem, Looked
 from kfree.models.kernel_stream import Stream
 from kfree.models.parameter_tables import KERNEL_DP_MIXTURE
+from kfree.models.sharded import Look
+from kfree.models.sharded_kernel import ShardedKernelProblem, first_look_of_kernel
 from kfree.rows import set_span_threads
+from kfree.rows.blocks import Blocks
 
 
 class MMDTest(NamedTuple):
@@ -81,7 +86,7 @@ class KernelDPMixture(MixtureEstimator):
         towards each other. "auto" takes the one of 1e-8, ..., 1e-2 whose weights match held-out rows best.
     features : int, "auto" or None, default="auto"
         Random features that stand for the kernel. None evaluates it for every row and candidate; "auto" does so up to
-        5e7 evaluations. ``partial_fit`` always works by features.
+        5e7 evaluations. ``partial_fit``, and ``fit`` on blocks of Dask, always work by features.
     refine : bool, default=False
         Move means and covariances of the components that have weight, too, in turn with the weights, for as long as
         the objective falls. "gaussian" only.
@@ -201,6 +206,7 @@ class KernelDPMixture(MixtureEstimator):
         Parameters
         ----------
         X : array (N, D), or CSR matrix for "multinomial" and "bernoulli"
+            Dask collections are fitted where they are, by random features.
         y : ignored
         sample_weight : array (N,), default=None
             An integer weight equals repeating the row.
@@ -210,15 +216,19 @@ class KernelDPMixture(MixtureEstimator):
         self
         """
         wish, family = self._wish()
-        with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=True)
-            problem, rng = KernelProblem.of(X, sample_weight, family, self.bandwidth), self._draws()
+        with (
+            self._running() as budget,
+            all_or_nothing(self),
+            set_span_threads(),
+            closing(given_rows(self, X, sample_weight)) as rows,
+        ):
+            problem, rng = rows.bind(self._binding(family)), self._draws()
             params = problem.candidates(wish, budget, rng)
-            looked = problem.look(params, problem.n_features(wish, params[0].shape[0]), budget, rng)
+            looked = problem.look(params, wish, budget, rng)
             found = _find(looked, params, wish, problem.frame.floor, budget)
-            rows = problem.rows if looked.complete else problem.few()
             model = KernelModel.of(problem.frame, keep(problem.sample), found, self.bandwidth)
-            publish = partial(self._publish, model, found, X, partial(model.mmd2, rows, rng))
+            distance = partial(problem.distance, model, rng, complete=looked.complete)
+            publish = partial(self._publish, model, found, rows, distance)
             # if it is interrupted the last look at all rows is made again, so that nothing is lost
             attempt(publish, publish, budget)
             self._stream = None
@@ -234,6 +244,7 @@ class KernelDPMixture(MixtureEstimator):
         Parameters
         ----------
         X : array (n, D), or CSR matrix for "multinomial" and "bernoulli"
+            In memory; the blocks of a Dask collection one after the other.
         y : ignored
         sample_weight : array (n,), default=None
 
@@ -241,19 +252,20 @@ class KernelDPMixture(MixtureEstimator):
         -------
         self
         """
+        refuse_batch(X)
         wish, family = self._wish()
         degenerate = False
         with self._running() as budget, all_or_nothing(self), set_span_threads():
             stream = self._stream if hasattr(self, "_model") else None
-            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=stream is None)
+            rows = RowsHere(self, X, sample_weight, reset=stream is None)
             if stream is None:
-                problem = KernelProblem.of(X, sample_weight, family, self.bandwidth)
+                problem = LocalKernelProblem.of(rows.X, rows.weight, family, self.bandwidth)
                 stream, degenerate = Stream.begin(problem, wish, budget, self._draws()), problem.degenerate
             else:
-                stream = stream.after(stream.frame.weighted(X, sample_weight))
+                stream = stream.after(stream.frame.weighted(rows.X, rows.weight))
             found = _find(stream.look(), stream.params, wish, stream.frame.floor, budget)
             model = KernelModel.of(stream.frame, stream.kept, found, self.bandwidth)
-            self._publish(model, found, X, partial(model.mmd2_of_sums, stream.frequencies, stream.sums))
+            self._publish(model, found, rows, partial(model.mmd2_of_sums, stream.frequencies, stream.sums))
             self._stream = stream
         self._warn(found, degenerate, budget)
         return self
@@ -344,15 +356,32 @@ class KernelDPMixture(MixtureEstimator):
         )
         return wish, family
 
-    def _publish(self, model: KernelModel, found: FoundWeights, X: Any, mmd2: Any) -> None:
+    def _binding(self, family: PointFamily) -> Binding:
+        """How rows are bound, wherever they are."""
+
+        def spread(blocks: Blocks, seen: Look) -> ShardedKernelProblem:
+            if self.features is None:
+                raise ValueError(
+                    "features=None evaluates the kernel for every row and candidate, and blocks of Dask are fitted by "
+                    'random features. Leave features="auto", or pass their number; kfree.read(X) brings the rows to a '
+                    "file here, block by block, and takes every parameter."
+                )
+            return ShardedKernelProblem.of(blocks, seen, family, self.bandwidth)
+
+        return Binding(
+            here=lambda X, weight: LocalKernelProblem.of(X, weight, family, self.bandwidth),
+            look=lambda blocks: first_look_of_kernel(blocks, family),
+            spread=spread,
+        )
+
+    def _publish(self, model: KernelModel, found: FoundWeights, rows: Rows, mmd2: Any) -> None:
         """Write every fitted attribute, once."""
-        labels, distance, support = model.mixture.labels(X), mmd2(), found.support
-        matched = self._match(model.mixture, X, labels)
+        distance, support = mmd2(), found.support
+        matched = None if self.match_to is None else rows.match(model.mixture, self.match_to)
         if matched is not None:
-            model = model._replace(mixture=model.mixture.reordered(matched.order))
-            labels, support = matched.rank[labels], support[matched.order]
+            model, support = model._replace(mixture=model.mixture.reordered(matched.order)), support[matched.order]
         self.matched_ = None if matched is None else matched.earlier
-        self._publish_model(model.mixture, labels)
+        self._publish_model(model.mixture, rows.likeliest(model.mixture))
         self._kernel_model = model
         self.support_, self.n_candidates_ = support, found.n_candidates
         if model.frame.family.has_width:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kfree.files.whole import new_file
+from kfree.rows.dask import is_dask, parts_of
 from kfree.rows.source import Source
 
 # Rows that are predicted and written together.
@@ -24,7 +25,7 @@ ASKED = {
 
 def write(
     model: Any,
-    source: Source,
+    source: Any,
     path: str | os.PathLike[str],
     *,
     what: str | Sequence[str] | None = None,
@@ -32,12 +33,13 @@ def write(
 ) -> Path:
     """Write what a fitted model says of each row to a file, beside the columns that name the rows.
 
-    Rows are predicted and written some at a time. The file takes its name when it is complete.
+    Rows are predicted and written some at a time, those of a Dask collection where they are, a block at a time. The
+    file takes its name when it is complete.
 
     Parameters
     ----------
     model : fitted estimator
-    source : Source
+    source : Source, or Dask array or dataframe
         From :func:`kfree.read`. Its ``id`` columns are written first; without them a column "row" counts from 0.
     path : path
         A file whose name ends in .parquet or .csv.
@@ -68,9 +70,9 @@ def write(
     <BLANKLINE>
     >>> folder.cleanup()
     """
-    if not isinstance(source, Source):
-        raise TypeError(f"write needs what kfree.read returns, got {type(source).__name__}.")
-    if source._span is not None:
+    if not isinstance(source, Source) and not is_dask(source):
+        raise TypeError(f"write needs a Dask collection, or what kfree.read returns, got {type(source).__name__}.")
+    if isinstance(source, Source) and source._span is not None:
         raise ValueError(
             "write needs the whole table, and these are some rows of it, from parts(). Pass what they are parts of: "
             "its rows are read some at a time anyway."
@@ -122,16 +124,16 @@ def _check_target(path: Path, overwrite: bool) -> None:
         raise ImportError('Files are written by pyarrow. Install it: pip install "kfree[files]"') from None
 
 
-def _write_all(part: Path, as_csv: bool, model: Any, source: Source, asked: tuple[str, ...]) -> None:
+def _write_all(part: Path, as_csv: bool, model: Any, source: Any, asked: tuple[str, ...]) -> None:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
     writer = None
     try:
-        for ids, rows in _pairs(source):
+        for ids, answers in _of_blocks(model, source, asked) if is_dask(source) else _of_source(model, source, asked):
             columns = dict(zip(ids.column_names, ids.columns))
-            for one in asked:
-                for name, values in _said(model, one, rows):
+            for one, answer in zip(asked, answers):
+                for name, values in _said(model, one, answer):
                     columns[f"{name}_" if name in columns else name] = pa.array(values)
             table = pa.table(columns)
             if writer is None:
@@ -140,6 +142,23 @@ def _write_all(part: Path, as_csv: bool, model: Any, source: Source, asked: tupl
     finally:
         if writer is not None:
             writer.close()
+
+
+def _of_blocks(model: Any, X: Any, asked: tuple[str, ...]) -> Iterator[tuple[Any, list[Any]]]:
+    """The numbers of the rows of a block, and what the model says of them; the rows stay where they are."""
+    import pyarrow as pa
+
+    start = 0
+    for answers in zip(*(parts_of(getattr(model, one)(X)) for one in asked)):
+        n = len(answers[0])
+        yield pa.table({"row": np.arange(start, start + n)}), list(answers)
+        start += n
+
+
+def _of_source(model: Any, source: Source, asked: tuple[str, ...]) -> Iterator[tuple[Any, list[Any]]]:
+    """The ids of some rows at a time, and what the model says of them."""
+    for ids, rows in _pairs(source):
+        yield ids, [getattr(model, one)(rows) for one in asked]
 
 
 def _pairs(source: Source) -> Iterator[tuple[Any, Source]]:
@@ -159,9 +178,8 @@ def _pairs(source: Source) -> Iterator[tuple[Any, Source]]:
         raise ValueError("There are other rows now than when the numbers were read. Read the files again.")
 
 
-def _said(model: Any, what: str, rows: Source) -> Iterator[tuple[str, Any]]:
-    """What a model says of some rows, as columns with names."""
-    values = getattr(model, what)(rows)
+def _said(model: Any, what: str, values: Any) -> Iterator[tuple[str, Any]]:
+    """What a model said of some rows, as columns with names."""
     if not isinstance(values, np.ndarray):  # a frame after set_output, or sparse
         values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
     if values.ndim == 1:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.families import Array, Family, Geometry
-from kfree.inference.clusters.assign import label
+from kfree.inference.clusters.assign import label, total_cost
 from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.exact import cost_matrix, margins, strengths
 from kfree.inference.clusters.fit import Fitted, fit
@@ -19,7 +19,7 @@ from kfree.inference.content import count_distinct
 from kfree.inference.goal import Goal, Order, Start
 from kfree.inference.loop import Budget, Info, repeat
 from kfree.models.checks import (
-    Prepared,
+    Ends,
     as_numbers,
     check_domain,
     check_entries,
@@ -222,11 +222,13 @@ class Model(NamedTuple):
             fence,
         )
 
-    def table(self, X: Any, weight: Array, weighting: str = "none", *, opens: bool = False) -> Table:
-        """Rows as the fit saw its own, without hashes."""
+    def table(
+        self, X: Any, weight: Array, weighting: str = "none", *, opens: bool = False, ends: Ends | None = None
+    ) -> Table:
+        """Rows as the fit saw its own, without hashes; ``ends`` are those of all rows, where these are some of them."""
         family = check_family(self.geometry.family, X)
         check_domain(X, family)
-        prepared: Prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit)
+        prepared = make_rows(X, family, weight, self.shift, weighting=weighting, unit=self.unit, ends=ends)
         move = self.shift - prepared.shift  # sparse rows are not centred, though those of the fit may have been
         prior = None if self.geometry.prior_mean is None else self.geometry.prior_mean + move
         tiny = self.geometry.tiny or prepared.ends.tiny
@@ -261,8 +263,14 @@ class Model(NamedTuple):
     def score(self, X: Any, sample_weight: Any, weighting: str) -> float:
         """Minus the weighted mean divergence."""
         table = self.table(X, check_weight(sample_weight, X.shape[0]), weighting)
+        cost, largest = self.costs(table)
+        return -total_cost(table, cost, largest) / table.rows.total_weight()
+
+    def costs(self, table: Table) -> tuple[Array, float]:
+        """Divergences of rows from their nearest centres, and the largest."""
         memory = make_memory(table.n)
-        return -label(table, self.inside(table), memory) / table.rows.total_weight()
+        largest = label(table, self.inside(table), memory)
+        return memory.cost, largest
 
     def reordered(self, order: Array) -> "Model":
         """The same clusters with other numbers."""

@@ -1,7 +1,9 @@
 """A kernel mixture bound to data: checked rows, the kernel, candidates, and what is to be matched."""
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from kfree.inference.embedding.candidates import Makers, Sample
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.inference.embedding.kernel_means import (
     ExactTarget,
+    FeatureSums,
     FeatureTarget,
     OutOfTime,
     SeenRows,
@@ -78,35 +81,41 @@ class Looked(NamedTuple):
         return np.asarray(sum(part.R * part.mass for part in self.parts) / sum(part.mass for part in self.parts))
 
 
-class KernelProblem(NamedTuple):
-    """Checked rows that have weight, and what the kernel makes of them."""
+class Measures(Protocol):
+    """A fitted model that measures how far rows are from it."""
+
+    def mmd2(self, rows: SeenRows, rng: np.random.Generator) -> float:
+        """Squared distance of kernel means."""
+
+    def mmd2_of_sums(self, frequencies: Array, sums: FeatureSums) -> float:
+        """The same for rows of which sums of features are known."""
+
+
+@dataclass(frozen=True)
+class KernelProblem(ABC):
+    """Checked rows, wherever they are, and what the kernel makes of them."""
 
     frame: Frame
-    rows: SeenRows
     pilot: Pilot
     sample: Sample
     spread: Spread
     degenerate: bool  # rows do not differ
 
-    @classmethod
-    def of(cls, X: Any, sample_weight: Any, family: PointFamily, bandwidth: Any) -> "KernelProblem":
-        """Check X for the family, bring it into units of its own and choose the kernel."""
-        check_seen(X, family)
-        weight = check_weight(sample_weight, X.shape[0])
-        n = weight if weight.size else np.ones(X.shape[0])
-        if (n == 0).any():
-            X, n = X[n > 0], n[n > 0]
-        inside, units, variance = inside_units(X, n, family, by_column=by_column(family, bandwidth))
-        table = LocalProblem.of(inside, n if weight.size else None, family.divergence, "none", 0.0, None).table
-        pilot = draw_pilot(table)
-        own = inside[pilot.origin]
-        sample = Sample(own, family.seen(own), pilot.table.rows.weight, pilot.ticket)
-        seen = family.seen(inside)
-        spread, degenerate = _spread(sample, family, variance)
-        total = np.asarray(inside.sum(axis=1), dtype=np.float64).ravel() if family.counted else np.zeros(n.size)
-        kernel = make_kernel(bandwidth, family, sample, units, float(n @ (1 / np.maximum(total, 1.0)) / n.sum()))
-        frame = Frame(family, kernel, units, spread.floor, float(n @ total / n.sum()))
-        return cls(frame, SeenRows(seen, n, folds(seen)), pilot, sample, spread, degenerate)
+    @abstractmethod
+    def look(self, params: Any, wish: KernelWish, budget: Budget, rng: np.random.Generator) -> Looked:
+        """What is to be matched, from a pass over all rows or, if the user does not wait, over some."""
+
+    @abstractmethod
+    def mmd2(self, model: Measures, rng: np.random.Generator) -> float:
+        """Squared distance of the kernel means of all rows and a model."""
+
+    def distance(self, model: Measures, rng: np.random.Generator, *, complete: bool) -> float:
+        """The same, of the rows of the sample if the user does not wait for all."""
+        return self.mmd2(model, rng) if complete else model.mmd2(self.few(), rng)
+
+    def few(self) -> SeenRows:
+        """The rows of the sample, where the user does not wait for all."""
+        return SeenRows(self.sample.seen, self.sample.weight, folds(self.sample.seen))
 
     def candidates(self, wish: KernelWish, budget: Budget, rng: np.random.Generator) -> Any:
         """Components to choose from."""
@@ -130,20 +139,46 @@ class KernelProblem(NamedTuple):
             count = max(EMBEDDING.drawn, enough)
         return attempt(partial(makers.prior, count, np.random.default_rng(seed)), makers.whole, budget)
 
-    def n_features(self, wish: KernelWish, count: int) -> int:
+
+@dataclass(frozen=True)
+class LocalKernelProblem(KernelProblem):
+    """Rows in memory, those that have weight."""
+
+    rows: SeenRows
+
+    @classmethod
+    def of(cls, X: Any, sample_weight: Any, family: PointFamily, bandwidth: Any) -> "LocalKernelProblem":
+        """Check X for the family, bring it into units of its own and choose the kernel."""
+        check_seen(X, family)
+        weight = check_weight(sample_weight, X.shape[0])
+        n = weight if weight.size else np.ones(X.shape[0])
+        if (n == 0).any():
+            X, n = X[n > 0], n[n > 0]
+        inside, units, variance = inside_units(X, n, family, by_column=by_column(family, bandwidth))
+        table = LocalProblem.of(inside, n if weight.size else None, family.divergence, "none", 0.0, None).table
+        pilot = draw_pilot(table)
+        sample = sample_of(pilot, inside[pilot.origin], family)
+        seen = family.seen(inside)
+        spread, degenerate = spread_of(sample, family, variance)
+        total = np.asarray(inside.sum(axis=1), dtype=np.float64).ravel() if family.counted else np.zeros(n.size)
+        kernel = make_kernel(bandwidth, family, sample, units, float(n @ (1 / np.maximum(total, 1.0)) / n.sum()))
+        frame = Frame(family, kernel, units, spread.floor, float(n @ total / n.sum()))
+        return cls(frame, pilot, sample, spread, degenerate, SeenRows(seen, n, folds(seen)))
+
+    def mmd2(self, model: Measures, rng: np.random.Generator) -> float:
+        """Squared distance of the kernel means of all rows and a model."""
+        return model.mmd2(self.rows, rng)
+
+    def _n_features(self, wish: KernelWish, count: int) -> int:
         """Random features for so many candidates; 0 to evaluate the kernel."""
         few = self.rows.weight.size * float(count) <= EMBEDDING.evaluations
         if wish.features is None or (isinstance(wish.features, str) and few):
             return 0
         return enough_features(wish, count)
 
-    def few(self) -> SeenRows:
-        """The rows of the sample, where the user does not wait for all."""
-        return SeenRows(self.sample.seen, self.sample.weight, folds(self.sample.seen))
-
-    def look(self, params: Any, count: int, budget: Budget, rng: np.random.Generator) -> "Looked":
+    def look(self, params: Any, wish: KernelWish, budget: Budget, rng: np.random.Generator) -> Looked:
         """What is to be matched, from a pass over all rows or, if the user does not wait, over some."""
-        family, kernel = self.frame.family, self.frame.kernel
+        family, kernel, count = self.frame.family, self.frame.kernel, self._n_features(wish, params[0].shape[0])
         frequencies = family.frequencies(kernel, self.rows.X.shape[1], count, rng) if count else None
 
         def over_rows(rows: SeenRows, budget: Budget | None) -> Looked:
@@ -168,7 +203,12 @@ def enough_features(wish: KernelWish, count: int) -> int:
     return max(EMBEDDING.least_features, EMBEDDING.features_each * count)
 
 
-def _spread(sample: Sample, family: PointFamily, variance: Array) -> tuple[Spread, bool]:
+def sample_of(pilot: Pilot, X: Any, family: PointFamily) -> Sample:
+    """The rows of a pilot, which stand in X in its order."""
+    return Sample(X, family.seen(X), pilot.table.rows.weight, pilot.ticket)
+
+
+def spread_of(sample: Sample, family: PointFamily, variance: Array) -> tuple[Spread, bool]:
     """What candidates may depend on, and whether rows differ at all."""
     share = sample.weight / sample.weight.sum()
     if not family.continuous:

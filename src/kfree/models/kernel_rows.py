@@ -51,15 +51,20 @@ def inside_units(X: Any, n: Array, family: PointFamily, *, by_column: bool) -> t
     found = standardise(X, n, by_column=by_column)
     if not found.spread > 0:
         return found.rows, found.units, found.variance
-    # samples are drawn by the content of rows: the last digits of means and deviations must not be a part of it
-    scale = found.units.scale
+    units, variance = steady_units(found.units, found.variance, by_column=by_column)
+    return units.rows(X), units, variance
+
+
+def steady_units(units: Units, variance: Array, *, by_column: bool) -> tuple[Units, Array]:
+    """Units without their last digits, and variances in them: samples are drawn by the content of rows, of which the
+    rounding of means and deviations must be no part."""
+    scale = units.scale
     if by_column:  # from the nearest power of two to the deviation itself, but for its last digits
-        deviation = np.sqrt(found.variance)
+        deviation = np.sqrt(variance)
         near = (deviation > 0.5) & (deviation < 2.0)
         scale = scale * np.where(near, np.rint(deviation / EMBEDDING.scale_step) * EMBEDDING.scale_step, 1.0)
     step = scale * EMBEDDING.shift_step
-    units = Units(np.rint(found.units.shift / step) * step, scale)
-    return units.rows(X), units, found.variance * (found.units.scale / scale) ** 2
+    return Units(np.rint(units.shift / step) * step, scale), variance * (units.scale / scale) ** 2
 
 
 def deviations(rows: Array) -> Array:

@@ -8,7 +8,7 @@ from kfree.families import Array
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.inference.embedding.kernel_means import FeatureSums, FeatureTarget, SeenRows, sum_features
 from kfree.inference.loop import Budget
-from kfree.models.kernel_problem import Frame, KernelProblem, KernelWish, Looked, enough_features
+from kfree.models.kernel_problem import Frame, KernelWish, LocalKernelProblem, Looked, enough_features
 from kfree.models.kernel_rows import stack
 
 
@@ -24,7 +24,7 @@ class Stream(NamedTuple):
     rng: np.random.Generator
 
     @classmethod
-    def begin(cls, problem: KernelProblem, wish: KernelWish, budget: Budget, rng: np.random.Generator) -> "Stream":
+    def begin(cls, problem: LocalKernelProblem, wish: KernelWish, budget: Budget, rng: np.random.Generator) -> "Stream":
         """The first batch."""
         frame, params = problem.frame, problem.candidates(wish, budget, rng)
         count = enough_features(wish, params[0].shape[0])

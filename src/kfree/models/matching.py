@@ -85,6 +85,11 @@ def _numbers(old: Array, found: Array, K: int) -> Matched:
 def match_components(mixture: MixtureModel, match_to: Any, X: Any, labels: Array) -> Matched:
     """The same for the components of a mixture whose rows have these labels."""
     yardstick = Yardstick.of_mixture(mixture)
-    cost = np.concatenate([yardstick.own(X[span], labels[span]) for span in cut(X.shape[0], _ROWS)])
-    cost = cost[np.isfinite(cost)]
+    cost = finite_costs(yardstick, X, labels)
     return match_clusters(yardstick, match_to, float(cost.mean()) if cost.size else 0.0)
+
+
+def finite_costs(yardstick: Yardstick, X: Any, labels: Array) -> Array:
+    """Divergences of rows from their centres, of those that can be measured."""
+    cost = np.concatenate([yardstick.own(X[span], labels[span]) for span in cut(X.shape[0], _ROWS)])
+    return cost[np.isfinite(cost)]

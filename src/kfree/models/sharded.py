@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array, Family, Geometry, Summary, make_family
+from kfree.inference.clusters.block_answers import Lowest, ask_table
 from kfree.inference.clusters.labelling import Labelling
-from kfree.inference.clusters.shards import Facts, Lowest, Shards, ask_table
+from kfree.inference.clusters.sharded_labelling import Facts, Shards
 from kfree.inference.clusters.table import Table, make_table
 from kfree.inference.content import count_distinct
 from kfree.models.checks import (
@@ -35,7 +36,7 @@ from kfree.models.ranges import (
     check_total,
 )
 from kfree.rows import CsrRows, DenseRows
-from kfree.rows.blocks import Beside, Blocks, RowBlock
+from kfree.rows.blocks import Beside, Blocks, Question, RowBlock
 from kfree.rows.dense import sizes_of
 from kfree.rows.exact_sums import CostSum, ExactProducts, ExactSums, Grid, WeightRange
 
@@ -93,7 +94,7 @@ def look(block: RowBlock, beside: Beside, family: Family, weighting: str) -> Loo
         check_weight(weight, n)
     check_domain(X, check_family(family, X))
     scale, size = row_scale(X, family)
-    users = _range(weight)
+    users = range_of(weight)
     own = weight
     if weighting != "none":
         own = size * weight if weight.size else size
@@ -107,7 +108,7 @@ def look(block: RowBlock, beside: Beside, family: Family, weighting: str) -> Loo
         int(X.nnz) if sp.issparse(X) else n * X.shape[1],
         bool(weight.size),
         users,
-        _range(own),
+        range_of(own),
         float(own.sum()) if own.size else float(n),
         float(size.max(initial=0.0)) if size.size else 0.0,
         Ends.of(X, scale, family),
@@ -120,7 +121,7 @@ def _plain(X: Array, weight: Array, scale: Array) -> DenseRows:
     return DenseRows(X, weight=weight, scale=scale, shift=np.zeros(X.shape[1]))
 
 
-def _range(weight: Array) -> WeightRange:
+def range_of(weight: Array) -> WeightRange:
     """Of weights that may all be 0."""
     return WeightRange.of(weight) if not weight.size or weight.any() else WeightRange(0.0, np.inf)
 
@@ -216,6 +217,12 @@ def ask_block(block: RowBlock, beside: Beside, query: Any) -> Any:
     return query(block, beside)
 
 
+def check_some_weight(seen: Look) -> None:
+    """Some row must count."""
+    if seen.weighted and not seen.weights.heaviest:
+        raise ValueError("sample_weight is zero for every row: there is nothing to fit. Give some row a weight.")
+
+
 def reach_of(table: Table) -> Reach:
     """How far the rows of a block are."""
     return Reach.of(table)
@@ -254,11 +261,10 @@ class ShardedProblem(Problem):
             family = adapted
         unit = 0.0
         if weighting == "relative":
-            unit = _mean_size(blocks, seen, family)
+            unit = mean_size(blocks, seen, family)
             low, high = seen.weights.lightest / unit, seen.weights.heaviest / unit
             seen = seen._replace(weights=WeightRange(high, low, False), total=seen.total / unit)
-        if seen.weighted and not seen.weights.heaviest:
-            raise ValueError("sample_weight is zero for every row: there is nothing to fit. Give some row a weight.")
+        check_some_weight(seen)
         check_total(seen.total)
         ends, p = seen.ends, seen.p
         ratio = ratio_of(ends, family)
@@ -339,7 +345,7 @@ def _whole(blocks: Blocks, make: MakeShard, seen: Look) -> tuple[ExactSums, floa
     return ExactSums.of_limbs(make.grid, limbs), total.value if weighted else float(n)
 
 
-def _mean_size(blocks: Blocks, seen: Look, family: Family) -> float:
+def mean_size(blocks: Blocks, seen: Look, family: Family) -> float:
     """The weighted mean of the sizes of rows."""
     exponent = int(np.frexp(seen.long)[1])
     size, weight = blocks.ask(ask_block, (Length(family, exponent, seen.users),), _added)
@@ -349,16 +355,20 @@ def _mean_size(blocks: Blocks, seen: Look, family: Family) -> float:
     return float(np.ldexp(sizes.value / total.value, exponent))
 
 
-def _summary(blocks: Blocks, seen: Look, family: Family, weighting: str) -> Summary:
-    """What families may adapt to, of all rows."""
-    p, users = seen.p, seen.users
-    plain = seen._replace(weights=users)
-    make = MakeShard(
-        uuid.uuid4().hex, family, "none", 0.0, seen.ends, users, _grid(plain, np.zeros(p), 1.0), np.zeros(p)
-    )
+def mean_of_blocks(blocks: Blocks, seen: Look, family: Family) -> tuple[Array, float]:
+    """The mean (p,) of rows by the weights that users gave, and the sum of these."""
+    users = seen.users
+    plain, none = seen._replace(weights=users), np.zeros(seen.p)
+    make = MakeShard(uuid.uuid4().hex, family, "none", 0.0, seen.ends, users, _grid(plain, none, 1.0), none)
     whole, total_weight = _whole(blocks, make, plain)
     total, mass = whole.values()
-    mean = total[0] / mass[0]
+    return total[0] / mass[0], total_weight
+
+
+def _summary(blocks: Blocks, seen: Look, family: Family, weighting: str) -> Summary:
+    """What families may adapt to, of all rows."""
+    users = seen.users
+    mean, total_weight = mean_of_blocks(blocks, seen, family)
 
     def covariance() -> Array:
         spread = blocks.ask(ask_block, (Away(mean),), np.maximum)
@@ -380,9 +390,9 @@ def _different(blocks: Blocks, make: MakeShard, enough: int, n: int) -> int:
     return found
 
 
-def first_look(blocks: Blocks, divergence: Any, weighting: str) -> Look:
+def first_look(blocks: Blocks, divergence: Any, weighting: str, question: Question = look) -> Look:
     """Check all rows for a divergence; blocks without any are not asked again."""
-    seen = blocks.ask(look, (make_family(divergence), weighting), _joined)
+    seen = blocks.ask(question, (make_family(divergence), weighting), _joined)
     if not any(size for _, size in seen.sizes):
         raise ValueError("X has no rows. Pass some.")
     blocks.some(sorted(number for number, size in seen.sizes if size))

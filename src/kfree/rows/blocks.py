@@ -82,6 +82,37 @@ class Blocks(ABC):
         """What was kept beside the blocks may go."""
 
 
+class ChangedBlocks(Blocks):
+    """The same blocks with other rows, which are made from those that are there whenever a question is asked."""
+
+    def __init__(self, blocks: Blocks, change: Callable[[RowBlock], RowBlock]) -> None:
+        self._blocks, self._change, self.count = blocks, change, blocks.count
+
+    def some(self, numbers: Sequence[int]) -> "ChangedBlocks":
+        """Only these blocks, from now on."""
+        self._blocks.some(numbers)
+        self.count = self._blocks.count
+        return self
+
+    def ask(self, question: Question, arguments: Sequence[Any], merge: Callable[[A, A], A]) -> A:
+        """The merged answers of all blocks."""
+        return self._blocks.ask(_of_changed, (self._change, question, tuple(arguments)), merge)
+
+    def keep(self, question: Question, arguments: Sequence[Any]) -> Kept:
+        """Answers that stay where the blocks are."""
+        return self._blocks.keep(_of_changed, (self._change, question, tuple(arguments)))
+
+    def close(self) -> None:
+        """What was kept beside the blocks may go."""
+        self._blocks.close()
+
+
+def _of_changed(
+    block: RowBlock, beside: Beside, change: Callable[[RowBlock], RowBlock], question: Question, arguments: Any
+) -> Any:
+    return question(change(block), beside, *arguments)
+
+
 class NearBlocks(Blocks):
     """Blocks that this process works on, one after the other; ``fetch`` gives them, as often as is asked."""
 

@@ -97,18 +97,44 @@ def standardise(X: Any, n: Array, *, by_column: bool) -> Standardised:
     mean, peak = np.zeros(p), 0.0
     for part, largest in in_order(sums, blocks(X.shape[0])):
         mean, peak = mean + part, max(peak, largest)
+    coarse = coarse_units(origin + mean, peak)
+    rows = coarse.rows(X)
+    fine = fine_units(coarse, _squares(rows, share), by_column=by_column)
+    if not fine.spread:
+        return Standardised(fine.units.rows(X), *fine[:3])
+    finer = fine.finer
+    if (finer != 1.0).any():
+        for _ in in_order(lambda block: np.divide(rows[block], finer, out=rows[block]), blocks(X.shape[0])):
+            pass
+        if finer.min() * _BEYOND < 1.0:  # rows of next to no weight
+            np.clip(rows, -_BEYOND, _BEYOND, out=rows)
+    return Standardised(rows, *fine[:3])
+
+
+class Fine(NamedTuple):
+    """Units, and what rows look like in them."""
+
+    units: Units
+    spread: float  # variance along their longest direction, 0 if rows do not differ
+    variance: Array  # (p,) of the columns
+    finer: Array  # (p,) the units in those that came before
+
+
+def coarse_units(mean: Array, peak: float) -> Units:
+    """Units in which rows whose entries are at most so large have squares that are numbers."""
     if peak > LARGEST:
         raise ValueError(
             f"X has entries as large as {peak:g}, and beyond {LARGEST:g} variances overflow. Divide X by {peak:.0e}; "
             "the mixture does not depend on the units."
         )
-    coarse = Units(origin + mean, np.full(p, float(np.exp2(max(np.frexp(peak)[1], -1000)))))
-    rows = coarse.rows(X)
-    square = _squares(rows, share)
-    spread = _largest(square)
+    return Units(mean, np.full(mean.size, float(np.exp2(max(np.frexp(peak)[1], -1000)))))
+
+
+def fine_units(coarse: Units, square: Array, *, by_column: bool) -> Fine:
+    """Units in which rows have a spread of about one, from their covariance in coarse ones."""
+    p, spread = coarse.shift.size, _largest(square)
     if not spread > np.finfo(float).tiny:
-        units = Units(coarse.shift, np.ones(p))
-        return Standardised(units.rows(X), units, 0.0, np.zeros(p))
+        return Fine(Units(coarse.shift, np.ones(p)), 0.0, np.zeros(p), np.ones(p))
     finer = np.full(p, float(np.exp2(np.round(np.log2(spread) / 2))))
     if by_column:
         variance = np.diagonal(square)
@@ -120,13 +146,9 @@ def standardise(X: Any, n: Array, *, by_column: bool) -> Standardised:
             f"The rows of X differ by about {(coarse.scale * finer).min():.0e}, weights included, and numbers below "
             f"{SMALLEST:g} have too few digits. Divide X by its largest entry; the mixture depends on no units."
         )
-    if (finer != 1.0).any():
-        for _ in in_order(lambda block: np.divide(rows[block], finer, out=rows[block]), blocks(X.shape[0])):
-            pass
-        if finer.min() * _BEYOND < 1.0:  # rows of next to no weight
-            np.clip(rows, -_BEYOND, _BEYOND, out=rows)
     square = square / finer / finer[:, None]
-    return Standardised(rows, Units(coarse.shift, coarse.scale * finer), _largest(square), np.diagonal(square).copy())
+    units = Units(coarse.shift, coarse.scale * finer)
+    return Fine(units, _largest(square), np.diagonal(square).copy(), finer)
 
 
 def _largest(square: Array) -> float:

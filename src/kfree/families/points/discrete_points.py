@@ -8,12 +8,14 @@ from scipy.special import gammaln
 
 from kfree.families.base import Array
 from kfree.families.components import Linear
-from kfree.families.points.point_family import Kernel, PointFamily, Spread, log_mean_exp, waves
+from kfree.families.points.point_family import Kernel, PointFamily, Spread, few_bits, log_mean_exp, waves
 
 # Probabilities that are given as 0 or 1 leave so much to the other side: logs of it are numbers.
 _LEAST = 1e-15
 # Rows, or ones and zeros, that every column of a component is worth before data.
 _PSEUDO = 0.5
+# What shares of rows are rounded to in random features, far below the noise of these.
+_SHARE = 2.0**-44
 # Entries of a temporary over pairs of components.
 _PAIRS = 1_000_000
 
@@ -123,8 +125,9 @@ class DocumentPoints(PointFamily):
         return rng.choice((-1.0, 1.0), size=(count, 2, columns)).transpose(1, 2, 0)
 
     def row_features(self, frequencies: Array, X: Any) -> Array:
-        """Products of two random projections."""
+        """Products of two random projections, in which sums of rounded shares are exact in any order."""
         u, v = frequencies
+        X = _rounded(X)
         return np.asarray(X @ u) * np.asarray(X @ v) / np.sqrt(u.shape[1])
 
     def component_features(self, kernel: Kernel, frequencies: Array, params: Chances) -> Array:
@@ -215,10 +218,10 @@ class BitPoints(PointFamily):
     def frequencies(self, kernel: Kernel, columns: int, count: int, rng: np.random.Generator) -> Array:
         """Directions (p, M) from the Fourier transform of the kernel; bandwidths in turn."""
         width = np.resize(kernel.widths, count)
-        return (rng.normal(size=(count, columns)) / np.sqrt(width)[:, None]).T
+        return few_bits((rng.normal(size=(count, columns)) / np.sqrt(width)[:, None]).T)
 
     def row_features(self, frequencies: Array, X: Any) -> Array:
-        """exp(i w'x)."""
+        """exp(i w'x); sums of few bits are exact in any order."""
         return waves(np.asarray(X @ frequencies))
 
     def component_features(self, kernel: Kernel, frequencies: Array, params: Chances) -> Array:
@@ -240,6 +243,15 @@ def _as_shares(counts: Array) -> Chances:
 def _as_chances(chance: Array) -> Chances:
     """Probabilities of ones, none of them certain."""
     return Chances(np.clip(chance, _LEAST, 1 - _LEAST))
+
+
+def _rounded(shares: Any) -> Any:
+    """Shares as multiples of ``_SHARE``."""
+    if not sp.issparse(shares):
+        return np.rint(shares / _SHARE) * _SHARE
+    rounded = shares.copy()
+    rounded.data = np.rint(rounded.data / _SHARE) * _SHARE
+    return rounded
 
 
 def _products(X: Any, Y: Any) -> Array:

@@ -8,7 +8,16 @@ from scipy.linalg import solve_triangular
 
 from kfree.families.base import Array
 from kfree.families.components import Form, Weighted, Whitened
-from kfree.families.points.point_family import Kernel, MovableFamily, Slopes, Spread, log_mean_exp, waves
+from kfree.families.points.point_family import (
+    Kernel,
+    MovableFamily,
+    Slopes,
+    Spread,
+    few_bits,
+    log_mean_exp,
+    products,
+    waves,
+)
 
 _LOG_2PI = float(np.log(2 * np.pi))
 # Rounding of squared distances above which rows are centred for each component.
@@ -122,11 +131,11 @@ class GaussianPoints(MovableFamily):
     def frequencies(self, kernel: Kernel, columns: int, count: int, rng: np.random.Generator) -> Array:
         """Directions (D, M) from the Fourier transform of the kernel; bandwidths in turn."""
         width = np.resize(kernel.widths, count)
-        return (rng.normal(size=(count, columns)) / np.sqrt(width)[:, None]).T
+        return few_bits((rng.normal(size=(count, columns)) / np.sqrt(width)[:, None]).T)
 
     def row_features(self, frequencies: Array, X: Any) -> Array:
         """exp(i w'x)."""
-        return waves(X @ frequencies)
+        return waves(products(X, frequencies))
 
     def component_features(self, kernel: Kernel, frequencies: Array, params: Gaussians) -> Array:
         """exp(i w'm - w'Cw / 2)."""

@@ -14,6 +14,9 @@ import scipy.sparse as sp
 from kfree.families.base import Array
 from kfree.families.components import Components
 
+# Bits that a float64 has, and those that are left of a frequency.
+_BITS, _OF_FREQUENCY = 53, 24
+
 
 class Kernel(NamedTuple):
     """A kernel; families take of it what theirs depends on."""
@@ -103,11 +106,12 @@ class PointFamily(Components):
 
     @abstractmethod
     def frequencies(self, kernel: Kernel, columns: int, count: int, rng: np.random.Generator) -> Array:
-        """What ``count`` random features are made of, drawn once for all rows."""
+        """What ``count`` random features are made of, drawn once for all rows; ``few_bits`` of it."""
 
     @abstractmethod
     def row_features(self, frequencies: Array, X: Any) -> Array:
-        """Random features of rows as the kernel sees them, (n, F)."""
+        """Random features of rows as the kernel sees them, (n, F): of each the same numbers whatever rows stand beside
+        it. None is larger than one over the root of their count."""
 
     @abstractmethod
     def component_features(self, kernel: Kernel, frequencies: Array, params: Any) -> Array:
@@ -138,12 +142,38 @@ def log_mean_exp(logs: list[Array], log_unit: float) -> Array:
     return total / len(logs)
 
 
+def few_bits(frequencies: Array) -> Array:
+    """Frequencies (p, M) with so few digits that their products with rows that have few, too, are exact."""
+    step = np.ldexp(1.0, np.frexp(np.abs(frequencies).max(axis=0))[1] - _OF_FREQUENCY)
+    return np.rint(frequencies / step) * step
+
+
+def products(X: Array, frequencies: Array) -> Array:
+    """X @ frequencies, of each row the same numbers whatever rows stand beside it.
+
+    How BLAS adds hangs on the number of rows. So rows are cut in two parts of few digits, whose products with
+    frequencies of ``few_bits`` are exact in any order; what is cut off is far below the noise of random features.
+    """
+    p = X.shape[1]
+    bits = _BITS - _OF_FREQUENCY - int(np.ceil(np.log2(max(p, 1)))) - 1
+    least = np.finfo(float).minexp + 2 * bits
+    step = np.ldexp(1.0, np.maximum(np.frexp(np.abs(X).max(axis=1, initial=0.0))[1] - bits, least))[:, None]
+    coarse = np.rint(X / step) * step
+    step *= 2.0**-bits
+    fine = np.rint((X - coarse) / step) * step
+    total = coarse @ frequencies
+    total += fine @ frequencies
+    return total
+
+
 def waves(phase: Array) -> Array:
-    """Cosines, then sines, of phases (n, M), over the root of M; single precision is below the noise of features."""
+    """Cosines, then sines, of phases (n, M), over the root of M; single precision is below the noise of features. The
+    phases are used up: to ask for more room takes longer than to fill it."""
     n, M = phase.shape
-    turns, angle, out = phase * (0.5 / np.pi), np.empty((n, M), np.float32), np.empty((n, 2 * M), np.float32)
+    angle, out = np.empty((n, M), np.float32), np.empty((n, 2 * M), np.float32)
+    phase *= 0.5 / np.pi
     # whole turns go in double precision; of rows that are very far the phase is noise, and any will do
-    np.subtract(turns, np.rint(turns), out=angle, casting="same_kind")
+    np.subtract(phase, np.rint(phase), out=angle, casting="same_kind")
     angle *= np.float32(2 * np.pi)
     np.cos(angle, out=out[:, :M])
     np.sin(angle, out=out[:, M:])

@@ -74,10 +74,10 @@ def assign(table: Table, centres: Centres, memory: Memory, lam: float | None = N
 
 
 def label(table: Table, centres: Centres, memory: Memory) -> float:
-    """Assign rows where nobody asks for the sums of the clusters; the weighted sum of the costs."""
+    """Assign rows where nobody asks for the sums of the clusters; the largest cost."""
     nothing = ExactSums(0, Grid(np.zeros(table.rows.p + 1, int), True))
     reach, _, _ = _pass(table, centres, memory, None, Shares(nothing))
-    return total_cost(table, memory.cost, float(reach.max()))
+    return float(reach.max())
 
 
 def _pass(

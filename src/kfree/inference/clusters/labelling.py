@@ -1,7 +1,8 @@
 """All rows of a table and the labels they have: what the fit of a table asks of it, wherever its rows lie.
 
 Only sums, largest values and a few rows come out of a labelling, and nobody else writes to it: that is why rows may be
-in memory (``LocalLabelling``) or in parts, on other machines (``shards.py``), with the same answers to the last bit.
+in memory (``LocalLabelling``) or in parts, on other machines (``sharded_labelling.py``), with the same answers to the
+last bit.
 """
 
 from abc import ABC, abstractmethod

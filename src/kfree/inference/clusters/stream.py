@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.families import Array
-from kfree.inference.clusters.assign import assign, label
+from kfree.inference.clusters.assign import assign, label, total_cost
 from kfree.inference.clusters.batch import fit_batch
 from kfree.inference.clusters.bounds import loosen
 from kfree.inference.clusters.centres import Centres, Sums
@@ -76,7 +76,7 @@ def _settle(table: Table, known: Known, met: Met) -> Absorbed:
         loosen(table, met.centres, after, keep, memory, met.sums.reach)
     else:
         memory.forget()
-    inertia = label(table, after, memory)
+    inertia = total_cost(table, memory.cost, label(table, after, memory))
     prior = float(geometry.prior_costs(after.mean, after.affine).sum())
     return Absorbed(after.mean, total, mass, memory.labels, memory.cost, inertia, prior, met.complete)
 

@@ -15,6 +15,8 @@ from kfree.families.points import Kernel, MovableFamily, PointFamily, Slopes
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
 from kfree.inference.embedding.simplex import Part
 from kfree.inference.loop import Budget
+from kfree.rows import DenseRows
+from kfree.rows.exact_sums import ExactSums, Grid, Shares, WeightRange
 from kfree.rows.threads import cut, over
 
 
@@ -157,14 +159,33 @@ class FeatureSums(NamedTuple):
 
 def sum_features(family: PointFamily, frequencies: Array, rows: SeenRows, budget: Budget | None = None) -> FeatureSums:
     """One pass over rows."""
+    grid = feature_grid(family, frequencies, rows.X[:1], WeightRange.of(rows.weight))
+    return FeatureSums(*sum_exactly(family, frequencies, rows, grid, budget).values())
 
-    def of_span(span: slice) -> Array:
+
+def feature_grid(family: PointFamily, frequencies: Array, some: Any, weights: WeightRange) -> Grid:
+    """What sums of random features are measured in; ``some`` are rows, one at least."""
+    columns, count = family.row_features(frequencies, some[:1]).shape[1], frequencies.shape[-1]
+    return Grid.of(np.full(columns, (1 + 1e-6) / np.sqrt(count)), weights)  # but for rounding none is larger
+
+
+def sum_exactly(
+    family: PointFamily, frequencies: Array, rows: SeenRows, grid: Grid, budget: Budget | None = None
+) -> ExactSums:
+    """Sums of random features by part, the same whatever rows are summed first, or together."""
+    F = grid.exponent.size - 1
+    shares, shift = Shares(ExactSums(EMBEDDING.folds, grid)), np.zeros(F)
+
+    def of_span(span: slice) -> None:
         _look_at_the_clock(budget)
-        return _by_fold(rows, span, family.row_features(frequencies, rows.X[span]))
+        value, w = family.row_features(frequencies, rows.X[span]), rows.weight[span]
+        some = DenseRows(value, weight=w, scale=np.empty(0), shift=shift)
+        with shares.one() as mine:
+            some.move(slice(0, some.n), np.full(some.n, -1, np.int32), rows.fold[span].astype(np.int32), mine)
 
-    M = frequencies.shape[-1]
-    total = sum(over(rows.spans(2 * M), of_span, float(rows.X.shape[0]) * M))
-    return FeatureSums(np.asarray(total), np.bincount(rows.fold, weights=rows.weight, minlength=EMBEDDING.folds))
+    for _ in over(rows.spans(F), of_span, float(rows.X.shape[0]) * F):
+        pass
+    return shares.total()
 
 
 def _look_at_the_clock(budget: Budget | None) -> None:
