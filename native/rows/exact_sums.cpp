@@ -92,33 +92,37 @@ class Book {
 template <bool MOVES, bool TWO> class Pen {
   public:
     Pen(const Book& book, i64 from, i64 to, double times)
-        : parts(book.parts), to(to * book.parts.q), from(from * book.parts.q), times(times) {}
+        : to(book.parts.data + to * book.parts.q),
+          from(book.parts.data + from * book.parts.q),
+          next(book.parts.p * book.parts.q),
+          count(book.parts.n),
+          times(times) {}
     template <class V> KF_INLINE void write(i64 j, V value) const {
         if constexpr (TWO) {
             const Parts<V> two(value);
-            add(0, j, two.coarse);
-            add(1, j, two.fine);
+            add(j, two.coarse);
+            add(next + j, two.fine);
         } else
-            for (i64 place = 0; place < parts.n; ++place) {
+            for (i64 place = 0; place < count; ++place) {
                 const V part = (value + rounder(place)) - rounder(place);
-                add(place, j, part);
+                add(place * next + j, part);
                 value -= part;
             }
     }
 
   private:
-    template <class V> KF_INLINE void add(i64 place, i64 j, V part) const {
-        double* sums = parts.data + place * parts.p * parts.q + j;
-        add_to(sums + to, part * times);
-        if constexpr (MOVES) add_to(sums + from, part * -times);
+    template <class V> KF_INLINE void add(i64 at, V part) const {
+        add_to(to + at, part * times);
+        if constexpr (MOVES) add_to(from + at, part * -times);
     }
     template <class V> KF_INLINE static void add_to(double* sum, V more) {
         if constexpr (std::is_same_v<V, double>) *sum += more;
         else store(sum, load<V>(sum) + more);
     }
 
-    const Cube<double> parts;
-    const i64 to, from;
+    // pointers, not the cube: a copy of it for each row would cost as much as the sums
+    double *const to, *const from;
+    const i64 next, count;  // from a part to the next, and how many there are
     const double times;
 };
 

@@ -17,7 +17,7 @@ from kfree.rows.threads import WORTH_THREADS, cut, over
 SPAN = 16384
 
 T = TypeVar("T")
-_POSITIONS = np.arange(SPAN)
+_POSITIONS, _NOWHERE = np.arange(SPAN), np.full(SPAN, -1, np.int32)
 # Entries of rows made dense at a time.
 _ENTRIES = 250_000
 
@@ -294,7 +294,7 @@ class Rows(ABC):
 
         def of_span(span: slice) -> None:
             with shares.one() as mine:
-                self.move(span, np.full(span.stop - span.start, -1, np.int32), labels[span], mine)
+                self.move(span, _NOWHERE[: span.stop - span.start], labels[span], mine)
 
         for _ in self.each(of_span):
             pass

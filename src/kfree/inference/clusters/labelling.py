@@ -345,8 +345,11 @@ def first_of_each(hashes: Array, most: int) -> Array:
 def levels_of(hashes: Array, weight: Array) -> Iterator[Level]:
     """Samples of rows that have weight and the smallest hashes (at least as many as are needed); weights (m,), or (0,)
     for ones."""
-    order = np.argsort(hashes)
-    hashes, weight = hashes[order], weight[order] if weight.size else weight
+    if weight.size:
+        order = np.argsort(hashes)
+        hashes, weight = hashes[order], weight[order]
+    else:
+        hashes = np.sort(hashes)
     distinct = np.flatnonzero(starts(hashes))
     for m in _sizes(distinct.size):
         limit = hashes[distinct[m - 1]]
