@@ -1,6 +1,5 @@
 """VariationalDPMixture on rows in blocks: searched in a sample by content, closed over all rows, wherever they lie."""
 
-import operator
 import re
 
 import numpy as np
@@ -14,7 +13,7 @@ from kfree import VariationalDPMixture
 from kfree.inference.variational.posterior import best_mixture, measure
 from kfree.models.mixture import MixtureProblem, MixtureWish
 from kfree.models.sharded_units import InUnits, in_floats
-from kfree.models.sharded_variational import TiedBlocks
+from kfree.models.sharded_variational import Run, TiedBlocks, join
 from kfree.rows.blocks import ChangedBlocks, NearBlocks, RowBlock
 from kfree.structures import StickBreaking
 from support.in_blocks import fit_in_blocks
@@ -356,15 +355,34 @@ def test_few_rows_are_fitted_in_memory():
     assert_same(in_blocks(X, [100]), VariationalDPMixture().fit(X))
 
 
-def test_parts_of_blocks_are_added_in_the_order_of_the_blocks():
-    X = draw("gaussian", 13)
-    problem = MixtureProblem.wished(X, None, MixtureWish.of("diag", "fixed", StickBreaking(1.0, 1.0)))
-    blocks = blocks_of(problem.units.rows(X), None, [1, 300])
-    tied = TiedBlocks(blocks, problem.setting.family, problem.units, 800.0)
+@given(st.lists(st.integers(0, 60), min_size=1, unique=True), st.randoms(use_true_random=False))
+def test_runs_of_blocks_are_the_same_whatever_is_joined_first(numbers, random):
+    """No addition of floats is left to chance, and no block is lost or counted twice."""
+    parts, found = {number: float(np.exp(number % 7)) / 3 for number in numbers}, []
+    for _ in range(3):
+        left = [{Run(0, number): (part, _Numbers([number]))} for number, part in parts.items()]
+        while len(left) > 1:
+            random.shuffle(left)
+            left.append(join(left.pop(), left.pop()))
+        found.append(left[0])
+    assert found[0] == found[1] == found[2]
+    assert sorted(number for _, there in found[0].values() for number in there) == sorted(numbers)
 
-    def of_span(rows, span):
-        return (rows.mean[span].sum(axis=0),)
 
-    parts = [problem.tied.mean[a:b] for a, b in ((0, 1), (1, 300), (300, 800))]
-    expected = operator.add(operator.add(*(part.sum(axis=0) for part in parts[:2])), parts[2].sum(axis=0))
-    assert_array_equal(tied.added(of_span)[0], expected)
+class _Numbers(tuple):
+    """Numbers of blocks, which are put one after the other where sums are added."""
+
+    def __new__(cls, numbers):
+        return super().__new__(cls, sorted(numbers))
+
+    def __add__(self, other):
+        assert self[-1] < other[0]
+        return _Numbers((*self, *other))
+
+
+def test_few_runs_are_left_of_many_blocks():
+    runs = {}
+    for number in np.random.default_rng(0).permutation(1000).tolist():
+        runs = join(runs, {Run(0, number): (1,)})
+    assert sum(part for (part,) in runs.values()) == 1000
+    assert len(runs) == bin(1000).count("1")

@@ -125,18 +125,20 @@ class VariationalDPMixture(MixtureEstimator):
     free_energy_ : float
         F of the training rows under ``prior_``.
     tied_free_energy_ : float
-        F on what the search ran on; at least ``free_energy_`` where nodes share their responsibilities.
+        F on what the search ran on; at least ``free_energy_`` where nodes share their responsibilities. Of a Dask
+        collection the same as ``free_energy_``.
     free_energy_trace_ : array
         ``tied_free_energy_`` and the penalty after each update that was kept. Never rises, except where nodes are
-        joined again.
+        joined again. Of a Dask collection: after each update of all rows, which follow the search in the sample.
     n_nodes_ : int
-        Rows or nodes that the search ended with.
+        Rows or nodes that the search ended with; of a Dask collection those of the sample.
     matched_ : array (T,) or None
         With ``match_to``: the number of the same component there, -1 for those that are new.
     n_iter_ : int
         Updates, those of splits that failed included.
     converged_ : bool
-        Whether growth ended by itself and the last updates met ``tol``.
+        Whether growth ended by itself and the last updates met ``tol``; of a Dask collection in the sample and on all
+        rows.
 
     See Also
     --------
@@ -208,6 +210,8 @@ class VariationalDPMixture(MixtureEstimator):
         Parameters
         ----------
         X : array (N, D), or CSR matrix for "multinomial", "poisson" and "bernoulli"
+            Dask collections are fitted where they are: up to 100 000 rows in memory; of more components are sought in
+            a sample of up to 50 000 rows by content, and they and the prior then updated on all rows.
         y : ignored
         sample_weight : array (N,), default=None
             An integer weight equals repeating the row. They may sum to 1e15.

@@ -1,8 +1,8 @@
 """A variational mixture of rows that lie in blocks elsewhere: searched in a sample by content, closed over all of them.
 
 A search proposes splits from the rows of a component, which blocks do not give; updates need sums only. Units are from
-exact sums, so that the sample, and what is found in it, are those of any other blocks. Soft sums are rounded: they are
-added in the order of the blocks, whoever answers first.
+exact sums, so that the sample, and what is found in it, are those of any other blocks. Soft sums are rounded: which are
+added to which is fixed by the numbers of the blocks, whoever answers first.
 """
 
 import math
@@ -58,12 +58,40 @@ def _look(block: RowBlock, beside: Beside, divergence: Family, weighting: str, f
     return look(block, beside, divergence, weighting)
 
 
-class Part(NamedTuple):
-    """What a block adds to sums over all rows."""
+class Base(NamedTuple):
+    """What is known of the rows of a block that weigh something."""
 
-    number: int  # of the block
-    size: int  # rows that weigh something
-    sums: tuple[Any, ...]
+    size: int
+    base: float  # weighted sum of the log of the base measure
+
+
+class Run(NamedTuple):
+    """2**level blocks: those with the numbers from place * 2**level on."""
+
+    level: int
+    place: int
+
+    @property
+    def first(self) -> int:
+        """The number of the first block."""
+        return self.place << self.level
+
+
+#: Sums over runs of blocks that have no block in common.
+Sums = dict[Run, tuple[Any, ...]]
+
+
+def join(one: Sums, other: Sums) -> Sums:
+    """Sums of some blocks and of others. Two runs are added where they are the halves of one: the same additions
+    whatever comes first, and few runs are left of many blocks."""
+    runs = dict(one)
+    for run, sums in other.items():
+        while (twin := run._replace(place=run.place ^ 1)) in runs:
+            there = runs.pop(twin)
+            sums = add_parts(there, sums) if twin.place < run.place else add_parts(sums, there)
+            run = Run(run.level + 1, run.place >> 1)
+        runs[run] = sums
+    return runs
 
 
 class TiedBlocks:
@@ -73,13 +101,13 @@ class TiedBlocks:
 
     def __init__(self, inside: Blocks, family: Conjugate, units: Units, total: float) -> None:
         self._inside, self.total, self.columns = inside, total, units.shift.size
-        parts: list[Part] = sorted(inside.ask(_base_of_block, (family, units), operator.add))
-        self.size, self.base = sum(part.size for part in parts), math.fsum(part.sums[0] for part in parts)
+        parts: tuple[Base, ...] = inside.ask(_base_of_block, (family, units), operator.add)
+        self.size, self.base = sum(part.size for part in parts), math.fsum(part.base for part in parts)
 
     def added(self, function: SpanSums, work: int = 1) -> tuple[Any, ...]:
-        """The sums of all spans, added in the order of the blocks."""
-        parts: list[Part] = sorted(self._inside.ask(_sums_of_block, (function, work), operator.add))
-        return reduce(add_parts, (part.sums for part in parts))
+        """The sums of all spans: of each block in their order, then of runs of blocks."""
+        runs: Sums = self._inside.ask(_sums_of_block, (function, work), join)
+        return reduce(add_parts, (runs[run] for run in sorted(runs, key=lambda run: run.first)))
 
 
 def _weighed(block: RowBlock) -> tuple[Any, Array]:
@@ -88,14 +116,14 @@ def _weighed(block: RowBlock) -> tuple[Any, Array]:
     return (X, n) if n.all() else (X[n > 0], n[n > 0])
 
 
-def _base_of_block(block: RowBlock, beside: Beside, family: Conjugate, units: Units) -> tuple[Part, ...]:
+def _base_of_block(block: RowBlock, beside: Beside, family: Conjugate, units: Units) -> tuple[Base, ...]:
     X, n = _weighed(block)
-    return (Part(block.number, n.size, (make_tied(X, n, family, units).base,)),) if n.size else ()
+    return (Base(n.size, make_tied(X, n, family, units).base),) if n.size else ()
 
 
-def _sums_of_block(block: RowBlock, beside: Beside, function: SpanSums, work: int) -> tuple[Part, ...]:
+def _sums_of_block(block: RowBlock, beside: Beside, function: SpanSums, work: int) -> Sums:
     X, n = _weighed(block)
-    return (Part(block.number, n.size, Tied(n, X, None, _NONE).added(function, work)),) if n.size else ()
+    return {Run(0, block.number): Tied(n, X, None, _NONE).added(function, work)} if n.size else {}
 
 
 @dataclass(frozen=True)
