@@ -108,7 +108,7 @@ class MixtureWish(NamedTuple):
         return cls(name, family, weights, wish.given, learn)
 
 
-class Prepared(NamedTuple):
+class KnownRows(NamedTuple):
     """What is known of all rows of a fit."""
 
     units: Units
@@ -148,10 +148,10 @@ class MixtureProblem(NamedTuple):
             X, n = X[n > 0], n[n > 0]
         rows, units, facts, degenerate = prepare(X, n, wish.family, wish.learn)
         largest = float(X.max()) if wish.name in ANCHORED else 0.0
-        return cls.assuming(wish, Prepared(units, facts, degenerate, float(n.sum()), largest), rows, n)
+        return cls.assuming(wish, KnownRows(units, facts, degenerate, float(n.sum()), largest), rows, n)
 
     @classmethod
-    def assuming(cls, wish: MixtureWish, known: Prepared, rows: Any, n: Array) -> "MixtureProblem":
+    def assuming(cls, wish: MixtureWish, known: KnownRows, rows: Any, n: Array) -> "MixtureProblem":
         """Rows in their units, all of them or a sample, with what is assumed of them in view of all."""
         (name, family, weights), (units, facts, degenerate, total, largest) = wish[:3], known
         given, learn = in_units(wish.given, units), wish.learn and not degenerate

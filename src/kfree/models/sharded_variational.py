@@ -20,11 +20,11 @@ from kfree.inference.variational.greedy import FoundMixture, GreedyGoal, close
 from kfree.inference.variational.partition import Partition
 from kfree.models.checks import check_finite
 from kfree.models.mixture import (
+    KnownRows,
     MixtureProblem,
     MixtureRows,
     MixtureWish,
     Posterior,
-    Prepared,
     Solved,
     check_total_mass,
     facts_of_units,
@@ -143,7 +143,7 @@ class ShardedMixtureRows(MixtureRows):
         # a row counts once, however many it was drawn from, or copies of its noise would be split; all rows together
         # may weigh less
         n = drawn.pilot.table.rows.weight * min(1.0, drawn.pilot.scale)
-        known = Prepared(units, facts, degenerate, drawn.total_weight, seen.most)
+        known = KnownRows(units, facts, degenerate, drawn.total_weight, seen.most)
         problem = MixtureProblem.assuming(wish, known, drawn.X, n)
         inside = ChangedBlocks(blocks, change)
         tied = TiedBlocks(inside, problem.setting.family, units, drawn.total_weight)
