@@ -13,7 +13,7 @@ from kfree import VariationalDPMixture
 from kfree.inference.variational.posterior import best_mixture, measure
 from kfree.models.mixture import MixtureProblem, MixtureWish
 from kfree.models.sharded_units import InUnits, in_floats
-from kfree.models.sharded_variational import Run, TiedBlocks, join
+from kfree.models.sharded_variational import Run, Runs, TiedBlocks
 from kfree.rows.blocks import ChangedBlocks, NearBlocks, RowBlock
 from kfree.structures import StickBreaking
 from support.in_blocks import fit_in_blocks
@@ -360,13 +360,13 @@ def test_runs_of_blocks_are_the_same_whatever_is_joined_first(numbers, random):
     """No addition of floats is left to chance, and no block is lost or counted twice."""
     parts, found = {number: float(np.exp(number % 7)) / 3 for number in numbers}, []
     for _ in range(3):
-        left = [{Run(0, number): (part, _Numbers([number]))} for number, part in parts.items()]
+        left = [Runs({Run(0, number): (part, _Numbers([number]))}) for number, part in parts.items()]
         while len(left) > 1:
             random.shuffle(left)
-            left.append(join(left.pop(), left.pop()))
+            left.append(left.pop().joined(left.pop()))
         found.append(left[0])
     assert found[0] == found[1] == found[2]
-    assert sorted(number for _, there in found[0].values() for number in there) == sorted(numbers)
+    assert sorted(number for _, there in found[0].sums.values() for number in there) == sorted(numbers)
 
 
 class _Numbers(tuple):
@@ -381,8 +381,8 @@ class _Numbers(tuple):
 
 
 def test_few_runs_are_left_of_many_blocks():
-    runs = {}
+    runs = Runs({})
     for number in np.random.default_rng(0).permutation(1000).tolist():
-        runs = join(runs, {Run(0, number): (1,)})
-    assert sum(part for (part,) in runs.values()) == 1000
-    assert len(runs) == bin(1000).count("1")
+        runs = runs.joined(Runs({Run(0, number): (1,)}))
+    assert runs.added() == (1000,)
+    assert len(runs.sums) == bin(1000).count("1")

@@ -135,7 +135,7 @@ class VariationalDPMixture(MixtureEstimator):
     matched_ : array (T,) or None
         With ``match_to``: the number of the same component there, -1 for those that are new.
     n_iter_ : int
-        Updates, those of splits that failed included.
+        Updates, those of splits that failed included; of a Dask collection those of the sample, too.
     converged_ : bool
         Whether growth ended by itself and the last updates met ``tol``; of a Dask collection in the sample and on all
         rows.

@@ -77,21 +77,26 @@ class Run(NamedTuple):
         return self.place << self.level
 
 
-#: Sums over runs of blocks that have no block in common.
-Sums = dict[Run, tuple[Any, ...]]
+class Runs(NamedTuple):
+    """Sums over some blocks; a record, as Dask makes plain tuples of the keys of a dictionary that it sends."""
 
+    sums: dict[Run, tuple[Any, ...]]  # no two have a block in common
 
-def join(one: Sums, other: Sums) -> Sums:
-    """Sums of some blocks and of others. Two runs are added where they are the halves of one: the same additions
-    whatever comes first, and few runs are left of many blocks."""
-    runs = dict(one)
-    for run, sums in other.items():
-        while (twin := run._replace(place=run.place ^ 1)) in runs:
-            there = runs.pop(twin)
-            sums = add_parts(there, sums) if twin.place < run.place else add_parts(sums, there)
-            run = Run(run.level + 1, run.place >> 1)
-        runs[run] = sums
-    return runs
+    def joined(self, other: "Runs") -> "Runs":
+        """Sums of these blocks and of others. Two runs are added where they are the halves of one: the same additions
+        whatever comes first, and few runs are left of many blocks."""
+        runs = dict(self.sums)
+        for run, sums in other.sums.items():
+            while (twin := run._replace(place=run.place ^ 1)) in runs:
+                there = runs.pop(twin)
+                sums = add_parts(there, sums) if twin.place < run.place else add_parts(sums, there)
+                run = Run(run.level + 1, run.place >> 1)
+            runs[run] = sums
+        return Runs(runs)
+
+    def added(self) -> tuple[Any, ...]:
+        """The sums of all, added in their order."""
+        return reduce(add_parts, (self.sums[run] for run in sorted(self.sums, key=lambda run: run.first)))
 
 
 class TiedBlocks:
@@ -106,8 +111,8 @@ class TiedBlocks:
 
     def added(self, function: SpanSums, work: int = 1) -> tuple[Any, ...]:
         """The sums of all spans: of each block in their order, then of runs of blocks."""
-        runs: Sums = self._inside.ask(_sums_of_block, (function, work), join)
-        return reduce(add_parts, (runs[run] for run in sorted(runs, key=lambda run: run.first)))
+        runs: Runs = self._inside.ask(_sums_of_block, (function, work), Runs.joined)
+        return runs.added()
 
 
 def _weighed(block: RowBlock) -> tuple[Any, Array]:
@@ -121,9 +126,9 @@ def _base_of_block(block: RowBlock, beside: Beside, family: Conjugate, units: Un
     return (Base(n.size, make_tied(X, n, family, units).base),) if n.size else ()
 
 
-def _sums_of_block(block: RowBlock, beside: Beside, function: SpanSums, work: int) -> Sums:
+def _sums_of_block(block: RowBlock, beside: Beside, function: SpanSums, work: int) -> Runs:
     X, n = _weighed(block)
-    return {Run(0, block.number): Tied(n, X, None, _NONE).added(function, work)} if n.size else {}
+    return Runs({Run(0, block.number): Tied(n, X, None, _NONE).added(function, work)} if n.size else {})
 
 
 @dataclass(frozen=True)
