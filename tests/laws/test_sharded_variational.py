@@ -136,7 +136,7 @@ def test_an_update_is_that_of_the_same_rows_in_memory(family, sparse, weighted):
     rng = np.random.default_rng(0)
     X, weight = draw(family, 2), rng.integers(0, 3, 800) * rng.random(800) if weighted else None
     X = sp.csr_matrix(X) if sparse else X
-    problem = MixtureProblem.wished(X, weight, MixtureWish.of(family, "learn", StickBreaking(1.0, 1.0)))
+    problem = MixtureProblem.of(X, weight, MixtureWish.of(family, "learn", StickBreaking(1.0, 1.0)))
     setting, change = problem.setting, in_floats if family in COUNTS else InUnits(problem.units)
     inside = ChangedBlocks(blocks_of(X, weight, [0, 7, 7, 500]), change)
     tied = TiedBlocks(inside, setting.family, problem.units, problem.tied.total)

@@ -135,13 +135,8 @@ class MixtureProblem(NamedTuple):
     starts: list[PriorStart]  # searches begin with each of them
 
     @classmethod
-    def of(cls, X: Any, sample_weight: Any, name: str, prior: Any, weights: StickBreaking) -> "MixtureProblem":
+    def of(cls, X: Any, sample_weight: Any, wish: MixtureWish) -> "MixtureProblem":
         """Check X for the family and bring it into units of its own."""
-        return cls.wished(X, sample_weight, MixtureWish.of(name, prior, weights))
-
-    @classmethod
-    def wished(cls, X: Any, sample_weight: Any, wish: MixtureWish) -> "MixtureProblem":
-        """The same for what has been read already."""
         check_rows(X, wish.family)
         n = check_mass(sample_weight, X.shape[0])
         if (n == 0).any():
@@ -336,7 +331,7 @@ class LocalMixtureRows(MixtureRows):
     @classmethod
     def of(cls, X: Any, sample_weight: Any, wish: MixtureWish) -> "LocalMixtureRows":
         """Check X for the family and bring it into units of its own."""
-        return cls(MixtureProblem.wished(X, sample_weight, wish), X, sample_weight)
+        return cls(MixtureProblem.of(X, sample_weight, wish), X, sample_weight)
 
     def finish(self, found: FoundMixture, goal: GreedyGoal, budget: Budget) -> FoundMixture:
         """Nothing is left to do."""
