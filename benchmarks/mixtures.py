@@ -13,7 +13,7 @@ from kfree import VariationalDPMixture
 from kfree.families.conjugate import CONJUGATE, Facts, join
 from kfree.inference.variational.posterior import Setting, best_mixture
 from kfree.inference.variational.sweep import ExpectedSums, sums_of
-from kfree.models.mixture import MixtureProblem
+from kfree.models.mixture import MixtureProblem, MixtureWish
 from kfree.rows import Tied, set_span_threads
 from kfree.structures import StickBreaking
 
@@ -78,7 +78,7 @@ def fit_truncated(X):
 
 def free_energy_from(X, resp):
     """Our free energy (of all components, the infinite tail included) after one update from responsibilities (n, T)."""
-    problem = MixtureProblem.of(X, None, "gaussian", "fixed", StickBreaking())
+    problem = MixtureProblem.of(X, None, MixtureWish.of("gaussian", "fixed", StickBreaking()))
     setting, tied = problem.setting, problem.tied
     form = setting.family.form(join([setting.prior] * resp.shape[1]))
     sums = sums_of(tied, form, np.ascontiguousarray(resp.T))

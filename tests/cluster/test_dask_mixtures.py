@@ -1,4 +1,4 @@
-"""KernelDPMixture and scores where the rows are: Dask arrays and dataframes, on worker processes and without any."""
+"""Mixtures and scores where the rows are: Dask arrays and dataframes, on worker processes and without any."""
 
 import os
 import pickle
@@ -108,16 +108,7 @@ class TestKernelMixtures:
 
     def test_a_worker_that_is_killed_changes_no_bit(self, client, spread):
         made, stop = da.from_array(X, chunks=(10_000, -1)), threading.Event()
-
-        def kill():
-            rng = np.random.default_rng(3)
-            for _ in range(2):
-                if stop.wait(0.5 + rng.random()):
-                    return
-                pids = list(client.run(os.getpid, on_error="ignore").values())
-                os.kill(int(rng.choice([pid for pid in pids if isinstance(pid, int)])), signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
+        killer = threading.Thread(target=kill_two, args=(client, stop))
         killer.start()
         try:
             again = KernelDPMixture(**ASKED).fit(made)
@@ -129,6 +120,105 @@ class TestKernelMixtures:
     def test_the_kernel_itself_is_refused(self, client):
         with pytest.raises(ValueError, match="features=None"):
             KernelDPMixture(features=None).fit(da.from_array(X, chunks=(60_000, -1)))
+
+
+def kill_two(client, stop, pause=0.5):
+    """Kill two workers of a cluster, some time after the other."""
+    rng = np.random.default_rng(3)
+    for _ in range(2):
+        if stop.wait(pause * (1 + 2 * rng.random())):
+            return
+        pids = list(client.run(os.getpid, on_error="ignore").values())
+        os.kill(int(rng.choice([pid for pid in pids if isinstance(pid, int)])), signal.SIGKILL)
+
+
+VARIED = ("weights_", "means_", "covariances_", "free_energy_trace_", "free_energy_", "prior_penalty_", "n_iter_")
+
+
+def assert_same_bits(one, two):
+    for name in VARIED:
+        assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
+    assert_array_equal(one.labels_.compute(), two.labels_.compute())
+
+
+def assert_same_but_for_rounding(one, two):
+    assert one.n_components_ == two.n_components_
+    assert_allclose(one.free_energy_, two.free_energy_, rtol=1e-9)
+    assert_allclose(one.means_, two.means_, rtol=1e-6, atol=1e-6)
+    assert np.mean(one.labels_.compute() != two.labels_.compute()) < 1e-3
+
+
+@pytest.fixture(scope="module")
+def varied(client):
+    return VariationalDPMixture().fit(da.from_array(X, chunks=(30_000, -1)))
+
+
+class TestVariationalMixtures:
+    @pytest.mark.parametrize("chunks", [(50_000, -1), ((1, 44_999, 0, 20_000, 45_000), (2, 1))])
+    def test_other_chunks_change_no_more_than_rounding(self, chunks, client, varied):
+        again = VariationalDPMixture().fit(da.from_array(X, chunks=chunks))
+        assert_same_but_for_rounding(again, varied)
+        assert sum(again.labels_.chunks[0]) == N
+
+    def test_the_lack_of_a_cluster_changes_no_bit(self, varied, monkeypatch):
+        monkeypatch.setattr("kfree.rows.dask._client", lambda: None)
+        assert_same_bits(VariationalDPMixture().fit(da.from_array(X, chunks=(30_000, -1))), varied)
+
+    def test_memory_has_the_same_groups(self, varied):
+        whole = VariationalDPMixture(match_to=varied).fit(X)
+        assert varied.n_components_ == whole.n_components_ == 5
+        assert_allclose(varied.free_energy_, whole.free_energy_, rtol=1e-3)
+        assert np.mean(varied.labels_.compute() != whole.labels_) < 1e-3
+
+    def test_unknown_and_empty_chunks_and_weights_of_a_dataframe(self, client):
+        weight, names = np.random.default_rng(2).integers(0, 3, N).astype(float), list("abc")
+        made = dd.from_pandas(pd.DataFrame(X, columns=names).assign(w=weight), npartitions=3)
+        made = dd.concat([made[made.a > -1e9], made[made.a > 1e9]])
+        one = VariationalDPMixture()
+        labels = one.fit_predict(made[names], sample_weight=made["w"])
+        assert labels is one.labels_
+        two = VariationalDPMixture().fit(da.from_array(X, chunks=(60_000, -1)), sample_weight=weight)
+        assert_same_but_for_rounding(one, two)
+        assert_array_equal(one.feature_names_in_, names)
+        assert_array_equal(one.predict(made[names]).compute(), labels.compute())
+
+    def test_sparse_blocks(self, client):
+        chance = np.random.default_rng(0).dirichlet(np.full(12, 0.3), size=4)
+        table = np.random.default_rng(1).poisson(20 * chance[np.arange(N) % 4]).astype(float)
+        table, made = sp.csr_matrix(table), []
+        for cuts in ([50_000, 90_000], [1000]):
+            parts = [table[a:b] for a, b in zip([0, *cuts], [*cuts, N])]
+            blocks = [da.from_delayed(_delayed(part), part.shape, meta=sp.csr_matrix((0, 12))) for part in parts]
+            made.append(VariationalDPMixture(family="multinomial").fit(da.concatenate(blocks)))
+        assert_same_but_for_rounding(*made)
+        assert made[0].n_components_ == 4
+
+    def test_a_model_goes_anywhere(self, client, varied, tmp_path):
+        again = pickle.loads(pickle.dumps(varied))
+        assert not hasattr(again, "labels_")
+        varied.save(tmp_path / "model.kfree")
+        for model in (again, kfree.load(tmp_path / "model.kfree")):
+            assert_array_equal(model.predict(X[:99]), varied.labels_[:99].compute())
+            assert model.free_energy_ == varied.free_energy_
+            assert model.sample_parameters()["means"].shape == (1, 5, 3)
+
+    def test_few_rows_are_fitted_in_memory(self, client):
+        frame = pd.DataFrame(X[:3000], columns=list("abc"))
+        few, whole = (VariationalDPMixture().fit(made) for made in (dd.from_pandas(frame, npartitions=2), frame))
+        assert_array_equal(few.free_energy_trace_, whole.free_energy_trace_)
+        assert_array_equal(few.labels_.compute(), whole.labels_)
+
+    def test_a_worker_that_is_killed_changes_no_bit(self, client):
+        made, stop = da.from_array(X, chunks=(10_000, -1)), threading.Event()
+        before = VariationalDPMixture().fit(made)
+        killer = threading.Thread(target=kill_two, args=(client, stop, 0.15))
+        killer.start()
+        try:
+            again = VariationalDPMixture().fit(made)
+        finally:
+            stop.set()
+            killer.join()
+        assert_same_bits(again, before)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from kfree import VariationalDPMixture
 from kfree.families.conjugate.full import NormalWishart
 from kfree.inference.variational import greedy
 from kfree.inference.variational.posterior import Mixture
-from kfree.models.mixture import MixtureProblem
+from kfree.models.mixture import MixtureProblem, MixtureWish
 from kfree.rows import threads
 from kfree.structures import StickBreaking
 from support.small_mixtures import FAMILIES, GAUSSIANS, draw, free_energy
@@ -358,7 +358,7 @@ def test_threads_do_not_change_the_result(monkeypatch):
 def test_the_free_energy_agrees_with_scikit_learn_up_to_a_constant():
     X = blobs(100, 3, centres=(-4, 0, 3))
     spread = np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1]
-    problem = MixtureProblem.of(X, None, "gaussian", "fixed", StickBreaking(1.0, 1.0))
+    problem = MixtureProblem.of(X, None, MixtureWish.of("gaussian", "fixed", StickBreaking(1.0, 1.0)))
     ours, energies, gaps = VariationalDPMixture(prior="fixed").fit(X), [], []
     for T, seed in product((3, 4, 5), range(3)):
         rival = BayesianGaussianMixture(

@@ -346,7 +346,6 @@ def test_a_preparer_refuses_a_source(tmp_path):
         kfree.KFeatures(2),
         kfree.BPMeans(),
         kfree.StepwiseKFeatures(),
-        kfree.VariationalDPMixture(),
         kfree.GibbsDPMixture(),
         kfree.GibbsIBP(),
         kfree.TablePreparer(),

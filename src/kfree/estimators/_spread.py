@@ -60,9 +60,10 @@ class RowsHere:
         """Likeliest component of each row."""
         return mixture.labels(self.X)
 
-    def match(self, mixture: MixtureModel, match_to: Any) -> Matched:
-        """Which components are the same as earlier ones."""
-        return match_components(mixture, match_to, self.X, mixture.labels(self.X))
+    def match(self, mixture: MixtureModel, match_to: Any, labels: Array | None = None) -> Matched:
+        """Which components are the same as earlier ones; labels that are known already need not be found."""
+        labels = mixture.labels(self.X) if labels is None else labels
+        return match_components(mixture, match_to, self.X, labels)
 
     def labels(self, labels: Any) -> Any:
         """Labels as they are published."""
@@ -106,7 +107,7 @@ class RowsSpread:
             return self._table.spread(self._here.likeliest(mixture))
         return self._table.like(self._blocks.keep(labels_of_rows, (mixture,)), self._sizes, np.intp)
 
-    def match(self, mixture: MixtureModel, match_to: Any) -> Matched:
+    def match(self, mixture: MixtureModel, match_to: Any, labels: Array | None = None) -> Matched:
         """Which components are the same as earlier ones."""
         return match_blocks(self._blocks, mixture, match_to)
 

@@ -1,8 +1,8 @@
 """VariationalDPMixture: soft clusters and a density, the number of components found."""
 
 import warnings
+from contextlib import closing
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,20 +10,29 @@ from sklearn.utils.validation import check_is_fitted
 from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._mixture import MixtureEstimator
 from kfree.estimators._running import Words
-from kfree.estimators._sklearn import check_table, check_weighted_table, kd_slices
-from kfree.estimators._spread import by_block
+from kfree.estimators._sklearn import check_table, kd_slices
+from kfree.estimators._spread import Binding, Rows, by_block, given_rows
 from kfree.families.conjugate import CONJUGATE
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.variational.greedy import FoundMixture, GreedyGoal
 from kfree.inference.variational.partition import Partition
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.acceleration import Acceleration
-from kfree.models.checks import check_number, check_weight
+from kfree.models.checks import check_number
 from kfree.models.explain_mixtures import Grown, explain_grown
-from kfree.models.mixture import MixtureProblem, Solved, check_concentration, published
+from kfree.models.mixture import (
+    LocalMixtureRows,
+    MixtureProblem,
+    MixtureRows,
+    MixtureWish,
+    check_concentration,
+    published,
+)
 from kfree.models.mixture_model import MixtureModel
 from kfree.models.parameter_tables import VARIATIONAL_DP_MIXTURE
+from kfree.models.sharded_variational import ShardedMixtureRows, first_look_of_mixture
 from kfree.rows import set_span_threads
+from kfree.structures import StickBreaking
 
 
 class VariationalDPMixture(MixtureEstimator):
@@ -116,18 +125,20 @@ class VariationalDPMixture(MixtureEstimator):
     free_energy_ : float
         F of the training rows under ``prior_``.
     tied_free_energy_ : float
-        F on what the search ran on; at least ``free_energy_`` where nodes share their responsibilities.
+        F on what the search ran on; at least ``free_energy_`` where nodes share their responsibilities. Of a Dask
+        collection the same as ``free_energy_``.
     free_energy_trace_ : array
         ``tied_free_energy_`` and the penalty after each update that was kept. Never rises, except where nodes are
-        joined again.
+        joined again. Of a Dask collection: after each update of all rows, which follow the search in the sample.
     n_nodes_ : int
-        Rows or nodes that the search ended with.
+        Rows or nodes that the search ended with; of a Dask collection those of the sample.
     matched_ : array (T,) or None
         With ``match_to``: the number of the same component there, -1 for those that are new.
     n_iter_ : int
-        Updates, those of splits that failed included.
+        Updates, those of splits that failed included; of a Dask collection those of the sample, too.
     converged_ : bool
-        Whether growth ended by itself and the last updates met ``tol``.
+        Whether growth ended by itself and the last updates met ``tol``; of a Dask collection in the sample and on all
+        rows.
 
     See Also
     --------
@@ -199,6 +210,8 @@ class VariationalDPMixture(MixtureEstimator):
         Parameters
         ----------
         X : array (N, D), or CSR matrix for "multinomial", "poisson" and "bernoulli"
+            Dask collections are fitted where they are: up to 100 000 rows in memory; of more components are sought in
+            a sample of up to 50 000 rows by content, and they and the prior then updated on all rows.
         y : ignored
         sample_weight : array (N,), default=None
             An integer weight equals repeating the row. They may sum to 1e15.
@@ -209,16 +222,21 @@ class VariationalDPMixture(MixtureEstimator):
         """
         self._check_parameters()
         weights = check_concentration(self.concentration)
-        with self._running() as budget, all_or_nothing(self), set_span_threads():
-            X, sample_weight = check_weighted_table(self, X, sample_weight, reset=True)
-            problem = MixtureProblem.of(X, sample_weight, self.family, self.prior, weights)
+        with (
+            self._running() as budget,
+            all_or_nothing(self),
+            set_span_threads(),
+            closing(given_rows(self, X, sample_weight)) as rows,
+        ):
+            bound: MixtureRows = rows.bind(self._binding(weights))
             acceleration = Acceleration(self.accelerate, self.expand, self.final, self.max_nodes)
-            partition = acceleration.partition(problem, kd_slices, budget)
-            found = acceleration.search(problem, partition, self._goal(), budget)
-            publish = partial(self._publish, problem, partition, found, X, check_weight(sample_weight, X.shape[0]))
+            partition = acceleration.partition(bound.problem, kd_slices, budget)
+            found = acceleration.search(bound.problem, partition, self._goal(), budget)
+            found = bound.finish(found, self._goal(), budget)
+            publish = partial(self._publish, bound, partition, found, rows)
             # if it is interrupted the last look at all rows is made again, so that nothing is lost
             attempt(publish, publish, budget)
-        self._warn(problem, partition, budget)
+        self._warn(bound.problem, partition, budget)
         return self
 
     @by_block(np.float64, lambda self, tail=False: self.n_components_ + tail)
@@ -276,15 +294,24 @@ class VariationalDPMixture(MixtureEstimator):
         tol = VARIATIONAL.relative_tol if relative else float(self.tol)
         return GreedyGoal(self.n_candidates, self.n_failed, most, self.max_iter, tol, relative)
 
-    def _publish(self, problem: MixtureProblem, partition: Partition, found: FoundMixture, X: Any, weight: Any) -> None:
+    def _binding(self, weights: StickBreaking) -> Binding:
+        """How rows are bound, wherever they are."""
+        wish = MixtureWish.of(self.family, self.prior, weights)
+        return Binding(
+            here=lambda X, weight: LocalMixtureRows.of(X, weight, wish),
+            look=lambda blocks: first_look_of_mixture(blocks, wish.family),
+            spread=lambda blocks, seen: ShardedMixtureRows.of(blocks, seen, wish),
+        )
+
+    def _publish(self, bound: MixtureRows, partition: Partition, found: FoundMixture, rows: Rows) -> None:
         """Write every fitted attribute, once."""
-        problem = problem._replace(setting=found.setting)
-        solved = Solved.of(problem, found.mixture, partition, X, weight)
-        matched = self._match(solved.model, X, solved.labels)
+        solved = bound.solve(found, partition)
+        matched = None if self.match_to is None else rows.match(solved.model, self.match_to, solved.labels)
         solved = solved if matched is None else solved.reordered(matched.order, matched.rank)
+        labels = rows.likeliest(solved.model) if solved.labels is None else rows.labels(solved.labels)
         self.matched_ = None if matched is None else matched.earlier
-        self.prior_ = published(found.setting.family, found.setting.prior, problem.units)
-        self._publish_model(solved.model, solved.labels)
+        self.prior_ = published(found.setting.family, found.setting.prior, bound.problem.units)
+        self._publish_model(solved.model, labels)
         self._posterior = solved.posterior
         self.weights_sd_, self.means_sd_ = solved.posterior.deviations()
         self.tail_weight_ = float(solved.model.weights[-1])

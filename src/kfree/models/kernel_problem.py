@@ -27,7 +27,8 @@ from kfree.models.checks import check_weight
 from kfree.models.clusters import LocalProblem
 from kfree.models.kernel_bandwidth import by_column, make_kernel
 from kfree.models.kernel_candidates import given_candidates
-from kfree.models.kernel_rows import check_seen, floats, folds, inside_units
+from kfree.models.kernel_rows import check_seen, folds, inside_units
+from kfree.models.mixture_model import floats
 from kfree.rows.standardise import Units
 from kfree.structures import enough_pieces
 

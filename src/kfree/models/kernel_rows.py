@@ -9,7 +9,7 @@ from kfree.families import Array
 from kfree.families.points import PointFamily
 from kfree.inference.content import hash_rows, uniform
 from kfree.inference.embedding.embedding_numbers import EMBEDDING
-from kfree.models.mixture_model import check_rows
+from kfree.models.mixture_model import check_rows, floats
 from kfree.rows.standardise import Units, standardise
 
 
@@ -85,8 +85,3 @@ def stack(first: Any, second: Any) -> Any:
     if sp.issparse(first) or sp.issparse(second):
         return sp.vstack([sp.csr_matrix(first), sp.csr_matrix(second)], format="csr")
     return np.concatenate([first, second])
-
-
-def floats(X: Any) -> Any:
-    """Rows as they are, in double precision."""
-    return sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)

@@ -1,6 +1,8 @@
 """Mixtures with conjugate priors: checked rows in units of their own, and what was found in them as a model."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,8 +10,10 @@ import numpy as np
 from kfree.families import Array
 from kfree.families.conjugate import ANCHORED, CONJUGATE, Conjugate, Facts, join
 from kfree.families.conjugate.conjugate_family import FARTHEST, LEAST_WIDTH, MOST_WIDTH, Hyperprior, hyperparameter
+from kfree.inference.loop import Budget
+from kfree.inference.variational.greedy import FoundMixture, GreedyGoal
 from kfree.inference.variational.partition import Partition
-from kfree.inference.variational.posterior import Mixture, Setting
+from kfree.inference.variational.posterior import Mixture, Setting, View
 from kfree.inference.variational.prior_learning import Learner
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.models.checks import check_number, check_weight
@@ -86,6 +90,34 @@ def check_concentration(concentration: Any) -> StickBreaking:
     return StickBreaking(float(pair[0]), float(pair[1]))
 
 
+class MixtureWish(NamedTuple):
+    """What is assumed of rows before they are seen."""
+
+    name: str  # of the family
+    family: Conjugate
+    weights: StickBreaking
+    given: Mapping[str, Any]  # hyperparameters by name
+    learn: bool  # whether the others are learned
+
+    @classmethod
+    def of(cls, name: str, prior: Any, weights: StickBreaking) -> "MixtureWish":
+        """Read what the user said."""
+        family = CONJUGATE[name]()
+        wish = PriorWish.of(prior, family)
+        learn = wish.learn and bool(family.starts) and not set(family.hyperparameters) <= set(wish.given)
+        return cls(name, family, weights, wish.given, learn)
+
+
+class KnownRows(NamedTuple):
+    """What is known of all rows of a fit."""
+
+    units: Units
+    facts: Facts
+    degenerate: bool  # rows do not differ
+    total: float  # their weight
+    largest: float  # entry of counts
+
+
 class PriorStart(NamedTuple):
     """A prior to begin with, and what moves it, if it is learned."""
 
@@ -103,39 +135,47 @@ class MixtureProblem(NamedTuple):
     starts: list[PriorStart]  # searches begin with each of them
 
     @classmethod
-    def of(cls, X: Any, sample_weight: Any, name: str, prior: Any, weights: StickBreaking) -> "MixtureProblem":
+    def of(cls, X: Any, sample_weight: Any, wish: MixtureWish) -> "MixtureProblem":
         """Check X for the family and bring it into units of its own."""
-        family = CONJUGATE[name]()
-        wish = PriorWish.of(prior, family)
-        learn = wish.learn and bool(family.starts) and not set(family.hyperparameters) <= set(wish.given)
-        check_rows(X, family)
+        check_rows(X, wish.family)
         n = check_mass(sample_weight, X.shape[0])
         if (n == 0).any():
             X, n = X[n > 0], n[n > 0]
-        rows, units, facts, degenerate = prepare(X, n, family, learn)
-        given = in_units(wish.given, units)
-        learn = learn and not degenerate
-        starts = _starts(family, facts, given, float(n.sum())) if learn else [PriorStart(family.prior(facts, given))]
+        rows, units, facts, degenerate = prepare(X, n, wish.family, wish.learn)
+        largest = float(X.max()) if wish.name in ANCHORED else 0.0
+        return cls.assuming(wish, KnownRows(units, facts, degenerate, float(n.sum()), largest), rows, n)
+
+    @classmethod
+    def assuming(cls, wish: MixtureWish, known: KnownRows, rows: Any, n: Array) -> "MixtureProblem":
+        """Rows in their units, all of them or a sample, with what is assumed of them in view of all."""
+        (name, family, weights), (units, facts, degenerate, total, largest) = wish[:3], known
+        given, learn = in_units(wish.given, units), wish.learn and not degenerate
+        starts = _starts(family, facts, given, total) if learn else [PriorStart(family.prior(facts, given))]
         own = starts[0].prior
-        if name in ANCHORED and max(X.max(), *(field.max() for field in own)) >= VARIATIONAL.large_count:
+        if name in ANCHORED and max(largest, *(field.max() for field in own)) >= VARIATIONAL.large_count:
             family = ANCHORED[name](facts.mean)
         setting = Setting(family, own, weights)
         if learn and family.continuous:
             grain, deviation = recording_error(rows, facts.variance), np.sqrt(facts.variance)
             setting = setting._replace(grain=grain, deviation=deviation if family.column_units else None)
-        check_blur(setting.family, setting.prior, float(n.sum()))
+        check_blur(setting.family, setting.prior, total)
         return cls(setting, make_tied(rows, n, family, units), units, degenerate, starts)
 
 
 def check_mass(sample_weight: Any, n: int) -> Array:
     """How often each row counts, a copy."""
     weight = check_weight(sample_weight, n)
-    if weight.sum() > VARIATIONAL.most_weight:
+    check_total_mass(float(weight.sum()))
+    return np.array(weight) if weight.size else np.ones(n)  # it may be permuted
+
+
+def check_total_mass(total: float) -> None:
+    """Whether a prior is anything beside rows of so much weight."""
+    if total > VARIATIONAL.most_weight:
         raise ValueError(
-            f"The sum of sample_weight is {weight.sum():g}, and beyond {VARIATIONAL.most_weight:g} the prior "
+            f"The sum of sample_weight is {total:g}, and beyond {VARIATIONAL.most_weight:g} the prior "
             "is lost in rounding. A weight counts as so many copies of a row: divide them."
         )
-    return np.array(weight) if weight.size else np.ones(n)  # it may be permuted
 
 
 def prepare(X: Any, n: Array, family: Conjugate, learn: bool) -> tuple[Any, Units, Facts, bool]:
@@ -144,8 +184,14 @@ def prepare(X: Any, n: Array, family: Conjugate, learn: bool) -> tuple[Any, Unit
     if not family.continuous:
         return X, Units.of_counts(p), Facts(p, 1.0, _mean(X, n)), False
     rows, units, spread, variance = standardise(X, n, by_column=learn and family.column_units)
+    return rows, units, *facts_of_units(spread, variance)
+
+
+def facts_of_units(spread: float, variance: Array) -> tuple[Facts, bool]:
+    """What default priors depend on where rows are in units of their own, and whether rows do not differ."""
     variance = np.where(variance > 0, variance, 1.0)  # a column that does not vary is as wide as its unit
-    return rows, units, Facts(p, spread if spread > 0 else 1.0, np.zeros(p), variance), not spread > 0
+    p = variance.size
+    return Facts(p, spread if spread > 0 else 1.0, np.zeros(p), variance), not spread > 0
 
 
 def _starts(family: Conjugate, facts: Facts, given: dict[str, Any], total: float) -> list[PriorStart]:
@@ -218,14 +264,15 @@ class Solved(NamedTuple):
     """A mixture that was found, as a model, and what one exact look at all rows says of it."""
 
     model: MixtureModel
-    labels: Array  # (n,)
+    labels: Array | None  # (n,) None where rows are elsewhere
     energy: float  # free energy
     posterior: "Posterior"
 
     def reordered(self, order: Array, rank: Array) -> "Solved":
         """The same components with other numbers: ``order`` tells who gets each, ``rank`` which each one gets."""
         posterior = self.posterior._replace(order=order)
-        return self._replace(model=self.model.reordered(order), labels=rank[self.labels], posterior=posterior)
+        labels = None if self.labels is None else rank[self.labels]
+        return self._replace(model=self.model.reordered(order), labels=labels, posterior=posterior)
 
     @classmethod
     def of(cls, problem: MixtureProblem, mixture: Mixture, partition: Partition, X: Any, weight: Array) -> "Solved":
@@ -233,16 +280,7 @@ class Solved(NamedTuple):
         view, tied = mixture.view(problem.setting), problem.tied
         counted = not problem.setting.family.continuous
         length = float(tied.n @ np.asarray(tied.mean.sum(axis=1)).ravel()) / tied.total if counted else 0.0
-        model = MixtureModel(
-            problem.setting.family,
-            join([mixture.params, problem.setting.prior]),
-            view.log_weight,
-            problem.setting.weights.weights(mixture.sticks),
-            problem.units,
-            tail=True,
-            length=length,
-            grain=problem.setting.grain,
-        )
+        model = model_of(problem, mixture, view, length)
         rows = partition.rows if partition.rows.size == X.shape[0] else model.weighted(X, weight)  # some weigh nothing
         found, lse = model.assign(rows)
         labels = found
@@ -251,6 +289,61 @@ class Solved(NamedTuple):
             labels[partition.places] = found
         posterior = Posterior(problem.setting, mixture, problem.units, np.arange(model.size))
         return cls(model, labels, view.divergence - float(rows.n @ lse) - rows.base, posterior)
+
+
+def model_of(problem: MixtureProblem, mixture: Mixture, view: View, length: float) -> MixtureModel:
+    """A mixture that can be asked about rows; their mean total was ``length``."""
+    setting = problem.setting
+    return MixtureModel(
+        setting.family,
+        join([mixture.params, setting.prior]),
+        view.log_weight,
+        setting.weights.weights(mixture.sticks),
+        problem.units,
+        tail=True,
+        length=length,
+        grain=setting.grain,
+    )
+
+
+class MixtureRows(ABC):
+    """The rows of a fit, wherever they are."""
+
+    problem: MixtureProblem  # what the search runs on: all of them, or a sample
+
+    @abstractmethod
+    def finish(self, found: FoundMixture, goal: GreedyGoal, budget: Budget) -> FoundMixture:
+        """Bring what was found onto all rows."""
+
+    @abstractmethod
+    def solve(self, found: FoundMixture, partition: Partition) -> Solved:
+        """What was found, as a model."""
+
+
+@dataclass(frozen=True)
+class LocalMixtureRows(MixtureRows):
+    """Rows in memory: the search runs on all of them."""
+
+    problem: MixtureProblem
+    X: Any
+    sample_weight: Any
+
+    @classmethod
+    def of(cls, X: Any, sample_weight: Any, wish: MixtureWish) -> "LocalMixtureRows":
+        """Check X for the family and bring it into units of its own."""
+        return cls(MixtureProblem.of(X, sample_weight, wish), X, sample_weight)
+
+    def finish(self, found: FoundMixture, goal: GreedyGoal, budget: Budget) -> FoundMixture:
+        """Nothing is left to do."""
+        return found
+
+    def solve(self, found: FoundMixture, partition: Partition) -> Solved:
+        """A last exact look at all rows."""
+        problem, weight = (
+            self.problem._replace(setting=found.setting),
+            check_weight(self.sample_weight, self.X.shape[0]),
+        )
+        return Solved.of(problem, found.mixture, partition, self.X, weight)
 
 
 class Posterior(NamedTuple):

@@ -163,9 +163,14 @@ def _dense(values: Any) -> Any:
     return values.toarray() if sp.issparse(values) else values
 
 
+def floats(X: Any) -> Any:
+    """Rows as they are, in double precision."""
+    return sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+
+
 def make_tied(X: Any, n: Array, family: Components, units: Units) -> Tied:
     """A table of single rows, which are in these units."""
-    rows = sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+    rows = floats(X)
     log_h = np.concatenate([family.log_base(rows[block]) for block in blocks(X.shape[0])])
     if family.continuous:
         log_h -= units.log_volume

@@ -4,7 +4,6 @@ Units, bandwidth and candidates are those of the same rows in memory but for rou
 content. All that is summed is summed exactly, so that blocks, their order and their workers leave no trace.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -36,21 +35,12 @@ from kfree.models.kernel_problem import (
     sample_of,
     spread_of,
 )
-from kfree.models.kernel_rows import check_seen, floats, folds, steady_units
-from kfree.models.sharded import (
-    Look,
-    Products,
-    ShardedProblem,
-    ask_block,
-    check_some_weight,
-    first_look,
-    look,
-    mean_of_blocks,
-    mean_size,
-)
-from kfree.rows.blocks import Beside, Blocks, ChangedBlocks, RowBlock
-from kfree.rows.exact_sums import CostSum, ExactProducts, ExactSums, Grid, WeightRange
-from kfree.rows.standardise import Units, coarse_units, fine_units
+from kfree.models.kernel_rows import check_seen, folds, steady_units
+from kfree.models.sharded import Look, ask_block, check_some_weight, first_look, look, mean_size
+from kfree.models.sharded_units import Change, InUnits, draw_rows, in_floats, units_of_blocks
+from kfree.rows.blocks import Beside, Blocks, RowBlock
+from kfree.rows.exact_sums import CostSum, ExactSums, Grid, WeightRange
+from kfree.rows.standardise import Units
 
 
 def first_look_of_kernel(blocks: Blocks, family: PointFamily) -> Look:
@@ -65,22 +55,6 @@ def _look(block: RowBlock, beside: Beside, divergence: Family, weighting: str, f
         check_finite(block.X)
         check_seen(block.X, family)
     return look(block, beside, divergence, weighting)
-
-
-@dataclass(frozen=True)
-class InUnits:
-    """Puts the rows of a block in units of their own."""
-
-    units: Units
-
-    def __call__(self, block: RowBlock) -> RowBlock:
-        """Rows that are not counts."""
-        return block._replace(X=self.units.rows(block.X))
-
-
-def in_floats(block: RowBlock) -> RowBlock:
-    """The rows of a block, which are counts, in double precision."""
-    return block._replace(X=floats(block.X))
 
 
 class Brevity(NamedTuple):
@@ -121,25 +95,21 @@ class ShardedKernelProblem(KernelProblem):
     def of(cls, blocks: Blocks, seen: Look, family: PointFamily, bandwidth: Any) -> "ShardedKernelProblem":
         """Bind rows that were looked at for the family, in units of their own, and choose the kernel."""
         units, variance = Units.of_counts(seen.p), np.ones(seen.p)
-        change: Callable[[RowBlock], RowBlock] = in_floats
+        change: Change = in_floats
         if family.continuous:
             units, variance = _units(blocks, seen, by_column=by_column(family, bandwidth))
             change = InUnits(units)
-        inside = ChangedBlocks(blocks, change)
-        known = first_look(inside, family.divergence, "none")
-        clusters = ShardedProblem.of(inside, known, family.divergence, "none", 0.0, None)
-        pilot = clusters.labelling().pilot()
-        drawn: Any = pilot.source.rows
-        sample = sample_of(pilot, drawn.X[pilot.origin], family)
+        drawn = draw_rows(blocks, change, family.divergence)
+        sample = sample_of(drawn.pilot, drawn.X, family)
         spread, degenerate = spread_of(sample, family, variance)
         length, brevity = 0.0, 1.0
         if family.counted:
             length = mean_size(blocks, seen, make_family(family.divergence))
             shorter = CostSum(1.0, seen.users)
             shorter.add(blocks.ask(ask_block, (Brevity(seen.users),), np.add))
-            brevity = shorter.value / clusters.facts.total_weight
+            brevity = shorter.value / drawn.total_weight
         frame = Frame(family, make_kernel(bandwidth, family, sample, units, brevity), units, spread.floor, length)
-        return cls(frame, pilot, sample, spread, degenerate, blocks, seen.users, seen.p)
+        return cls(frame, drawn.pilot, sample, spread, degenerate, blocks, seen.users, seen.p)
 
     def look(self, params: Any, wish: KernelWish, budget: Budget, rng: np.random.Generator) -> Looked:
         """What is to be matched, from a pass over all rows or, if the user does not wait, over some."""
@@ -176,15 +146,7 @@ class ShardedKernelProblem(KernelProblem):
 
 def _units(blocks: Blocks, seen: Look, *, by_column: bool) -> tuple[Units, Array]:
     """Units in which rows have a spread of about one, and the variances of columns in them."""
-    least, largest, _ = seen.extent
-    mean, total_weight = mean_of_blocks(blocks, seen, make_family("sqeuclidean"))
-    mean = np.where(least == largest, least, mean)  # but for rounding it is
-    coarse = coarse_units(mean, float(np.maximum(np.abs(least), np.abs(largest)).max()))
-    ends = np.abs(coarse.rows(np.stack([least, largest]))).max(axis=0)
-    inside = ChangedBlocks(blocks, InUnits(coarse))
-    limbs = inside.ask(ask_block, (Products(np.zeros(seen.p), ends, seen.users),), np.add)
-    square = ExactProducts.of_limbs(ends, seen.users, limbs).value / total_weight
-    fine = fine_units(coarse, square, by_column=by_column)
+    fine = units_of_blocks(blocks, seen, by_column=by_column)
     if not fine.spread:
         return fine.units, fine.variance
     return steady_units(fine.units, fine.variance, by_column=by_column)

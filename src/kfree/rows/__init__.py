@@ -5,7 +5,7 @@ from kfree.rows.csr import CsrRows, cells_of
 from kfree.rows.dense import DenseRows
 from kfree.rows.documents import Documents
 from kfree.rows.threads import n_threads, set_span_threads
-from kfree.rows.tied import TIED_SPAN, Tied
+from kfree.rows.tied import TIED_SPAN, Summable, Tied
 
 __all__ = [
     "SPAN",
@@ -18,6 +18,7 @@ __all__ = [
     "Nearest",
     "Norms",
     "Rows",
+    "Summable",
     "Tied",
     "cells_of",
     "n_threads",

@@ -13,7 +13,7 @@ from kfree.families.cached import cached_property
 from kfree.families.conjugate import Form, Linear, Moments, Weighted, Whitened
 from kfree.inference.variational.variational_numbers import VARIATIONAL
 from kfree.kernels import kernels
-from kfree.rows import Tied
+from kfree.rows import Summable, Tied
 from kfree.rows.threads import in_order
 
 
@@ -319,8 +319,8 @@ class _Nodes(_OfNodes):
 _RUNNERS: dict[Any, type[Runner]] = {Linear: _Linear, Weighted: _Weighted, Whitened: _Whitened}
 
 
-def make_runner(form: Form, free: int, tied: Tied) -> Runner:
+def make_runner(form: Form, free: int, tied: Summable) -> Runner:
     """The runner of a form."""
-    if isinstance(form, Whitened) and tied.second is not None:
-        return (_Nodes if tied.mean.shape[1] <= VARIATIONAL.few_columns else _WideNodes)(form, free, tied.mean.shape[1])
-    return _RUNNERS[type(form)](form, free, tied.mean.shape[1])
+    if isinstance(form, Whitened) and not tied.single:
+        return (_Nodes if tied.columns <= VARIATIONAL.few_columns else _WideNodes)(form, free, tied.columns)
+    return _RUNNERS[type(form)](form, free, tied.columns)

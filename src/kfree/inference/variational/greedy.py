@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfree.inference.loop import Budget, Info, Outcome, attempt, repeat, run
-from kfree.inference.variational.partition import Partition
+from kfree.inference.variational.partition import Partition, SingleRows
 from kfree.inference.variational.posterior import (
     MeasuredMixture,
     Mixture,
@@ -20,7 +20,7 @@ from kfree.inference.variational.prune import prune
 from kfree.inference.variational.split import Proposal, propose, split_mixture
 from kfree.inference.variational.sweep import ExpectedSums, sums_of
 from kfree.inference.variational.variational_numbers import VARIATIONAL
-from kfree.rows import Tied
+from kfree.rows import Summable
 
 
 class GreedyGoal(NamedTuple):
@@ -33,9 +33,9 @@ class GreedyGoal(NamedTuple):
     tol: float  # fall of the free energy that counts, per row and column
     relative: bool = False  # whether it is a share of the free energy instead
 
-    def enough(self, tied: Tied, energy: float) -> float:
+    def enough(self, tied: Summable, energy: float) -> float:
         """The fall of the free energy that counts, in nats."""
-        return self.tol * abs(energy) if self.relative else self.tol * tied.total * tied.mean.shape[1]
+        return self.tol * abs(energy) if self.relative else self.tol * tied.total * tied.columns
 
 
 class FoundMixture(NamedTuple):
@@ -149,6 +149,29 @@ def polish(
     trace = [*found.trace, *(energy + found.penalty for energy in outcome.trace)]
     n_iter = found.n_iter + len(outcome.trace)
     return found._replace(mixture=outcome.state.mixture, energy=outcome.state.energy, trace=trace, n_iter=n_iter)
+
+
+def close(
+    setting: Setting, tied: Summable, found: FoundMixture, goal: GreedyGoal, budget: Budget, learner: Learner | None
+) -> FoundMixture:
+    """Update a mixture that was found in a sample of these rows, and move its prior, until the free energy of all of
+    them falls no more; no component is added."""
+    work = _Work(setting, SingleRows(tied), goal, budget, learner)
+
+    def look() -> MeasuredMixture:
+        return measure(setting, tied, found.mixture, np.arange(found.mixture.size))
+
+    start = attempt(look, look, budget)  # made again if it is interrupted, so that there is something
+    trace = [start.energy + work.penalty]
+    growth = _update(work, _GreedyState(start, trace, 0, False, start.names.size, False, {}, setting))
+    if learner is not None:
+        growth = _learn(work, growth, VARIATIONAL.learn_at_end)
+        growth = _update(work._replace(setting=growth.setting), growth)
+    best, converged = growth.best, found.converged and growth.converged and not budget.spent
+    n_iter, penalty = found.n_iter + growth.n_iter, work._replace(setting=growth.setting).penalty
+    return FoundMixture(
+        best.mixture, best.energy, found.n_nodes, growth.trace, n_iter, converged, growth.setting, penalty
+    )
 
 
 def _one_component(work: _Work) -> MeasuredMixture:

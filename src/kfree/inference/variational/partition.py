@@ -77,7 +77,7 @@ class SingleRows:
     rough = 0.0
     ways = float("inf")
 
-    def __init__(self, tied: Tied, places: Array | None = None):
+    def __init__(self, tied: Any, places: Array | None = None):  # Tied; Summable for updates alone
         self.tied, self.rows, self.places = tied, tied, places
 
     def sure(self, view: View, wanted: Array, prices: Array) -> Array:

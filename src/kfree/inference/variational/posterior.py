@@ -12,7 +12,7 @@ from kfree.inference.variational import normal_wishart
 from kfree.inference.variational.expected_likelihood import Runner, Shares, make_runner
 from kfree.inference.variational.sweep import ExpectedSums, log_joint, soften_all, sweep
 from kfree.inference.variational.variational_numbers import VARIATIONAL
-from kfree.rows import TIED_SPAN, Tied
+from kfree.rows import TIED_SPAN, Summable, Tied
 from kfree.structures import StickBreaking, by_size
 
 
@@ -58,9 +58,9 @@ class View:
     divergence: float  # KL of all sticks and parameters from their priors
     _runners: dict[bool, Runner] = field(default_factory=dict, repr=False)
 
-    def runner(self, tied: Tied) -> Runner:
+    def runner(self, tied: Summable) -> Runner:
         """The form, made ready for single rows or for nodes: once, as many tables are seen under the same view."""
-        single = tied.second is None
+        single = tied.single
         if single not in self._runners:
             self._runners[single] = make_runner(self.form, self.log_weight.size - 1, tied)
         return self._runners[single]
@@ -95,7 +95,7 @@ class Mixture(NamedTuple):
         form = grained(family.form(join([self.params, prior])), setting.grain)
         return View(form, weights.expected_log(self.sticks), cost)
 
-    def sweep(self, setting: Setting, tied: Tied, view: View | None = None) -> tuple[ExpectedSums, float]:
+    def sweep(self, setting: Setting, tied: Summable, view: View | None = None) -> tuple[ExpectedSums, float]:
         """Sums under the best responsibilities, and the free energy."""
         view = self.view(setting) if view is None else view
         swept = sweep(tied, view.runner(tied), view.log_weight)
@@ -108,12 +108,14 @@ class MeasuredMixture(NamedTuple):
     mixture: Mixture
     view: View
     names: Array  # (T,) numbers that components keep as they change places
-    tied: Tied
+    tied: Any  # Tied; Summable where nothing follows but updates
     swept: ExpectedSums
     energy: float  # free energy
 
 
-def measure(setting: Setting, tied: Tied, mixture: Mixture, names: Array, view: View | None = None) -> MeasuredMixture:
+def measure(
+    setting: Setting, tied: Summable, mixture: Mixture, names: Array, view: View | None = None
+) -> MeasuredMixture:
     """The sums under the best responsibilities of rows, and the free energy; the view is made if it is not at hand."""
     view = mixture.view(setting) if view is None else view
     return MeasuredMixture(mixture, view, names, tied, *mixture.sweep(setting, tied, view))
@@ -126,7 +128,7 @@ def size_of_sums(setting: Setting, measured: MeasuredMixture) -> float:
     params, sticks = measured.mixture
     own = float(setting.family.terms(params).sum()) + setting.weights.terms(sticks)
     # parameters that are wrong by a small share cost its square, for each unit of weight; sums over more rows are worse
-    columns, added = tied.mean.shape[1], min(tied.size, TIED_SPAN)
+    columns, added = tied.columns, min(tied.size, TIED_SPAN)
     blurred = tied.total * columns * np.log1p(setting.family.blur(setting.prior, tied.total) ** 2 * added / columns)
     return rows + VARIATIONAL.divergence_rounding * own + VARIATIONAL.nat * float(blurred)
 

@@ -1,6 +1,6 @@
 """One sweep: responsibilities of all tied rows, block by block, and the sums that updates need."""
 
-from functools import reduce
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from kfree.families import Array
 from kfree.families.conjugate import Form, Moments
 from kfree.inference.variational.expected_likelihood import Runner, Shares, make_runner
-from kfree.rows import Tied
+from kfree.rows import Summable, Tied
 
 
 class ExpectedSums(NamedTuple):
@@ -19,26 +19,33 @@ class ExpectedSums(NamedTuple):
     evidence: float  # sum over rows of n logsumexp(W), log h included
 
 
-def sweep(tied: Tied, runner: Runner, log_weight: Array) -> ExpectedSums:
-    """Sums under q(z) = softmax(W), ``W = E[log p] + log_weight``, for the free components."""
+@dataclass(frozen=True)
+class Softened:
+    """Sums under the best responsibilities, of one span; a record, as it may go to where the rows are."""
 
-    def of_span(span: slice) -> tuple[Any, ...]:
-        parts, tail, evidence = runner.sweep(tied, span, log_weight)
+    runner: Runner
+    log_weight: Array
+
+    def __call__(self, tied: Tied, span: slice) -> tuple[Any, ...]:
+        """Sums of statistics, the weight of the tail, and the evidence without log h."""
+        parts, tail, evidence = self.runner.sweep(tied, span, self.log_weight)
         return *parts, tail, evidence
 
-    *total, tail, evidence = reduce(_add, tied.each(of_span, runner.K))
+
+def sweep(tied: Summable, runner: Runner, log_weight: Array) -> ExpectedSums:
+    """Sums under q(z) = softmax(W), ``W = E[log p] + log_weight``, for the free components."""
+    *total, tail, evidence = tied.added(Softened(runner, log_weight), runner.K)
     return ExpectedSums(runner.result(tuple(total)), tail, evidence + tied.base)
 
 
 def sums_of(tied: Tied, form: Form, resp: Array) -> Moments:
     """Sums for given responsibilities (K, R)."""
     runner = make_runner(form, resp.shape[0], tied)
-    found = tied.each(lambda span: runner.sums(tied, span, np.ascontiguousarray(resp[:, span])), runner.K)
-    return runner.result(reduce(_add, found))
 
+    def of_span(tied: Tied, span: slice) -> tuple[Any, ...]:
+        return runner.sums(tied, span, np.ascontiguousarray(resp[:, span]))
 
-def _add(one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a + b for a, b in zip(one, two))
+    return runner.result(tied.added(of_span, runner.K))
 
 
 def log_joint(tied: Tied, runner: Runner, log_weight: Array) -> Array:
