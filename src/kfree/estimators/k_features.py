@@ -1,7 +1,11 @@
 """KFeatures: rows as sums of some of K means."""
 
+from contextlib import closing
+
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._features import BinaryFeatures
+from kfree.estimators._spread import given_rows
+from kfree.estimators._spread_features import of_features
 from kfree.models.parameter_tables import K_FEATURES
 from kfree.rows import set_span_threads
 
@@ -136,9 +140,10 @@ class KFeatures(BinaryFeatures):
         """
         self._check_parameters()
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            problem, K = self._problem(X, sample_weight), int(self.n_components)
-            goal = self._goal(problem, row=self.row, K=K)
-            fitted = problem.fit_fixed(K, goal, self._seed(), budget)
-            self._publish(fitted, budget)
+            with closing(given_rows(self, X, sample_weight)) as rows:
+                problem, K = rows.bind(of_features(self)), int(self.n_components)
+                goal = self._goal(problem, row=self.row, K=K)
+                fitted = problem.fit_fixed(K, goal, self._seed(), budget)
+                self._publish(fitted, rows, budget)
         self._warn(budget, fitted)
         return self

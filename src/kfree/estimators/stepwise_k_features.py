@@ -1,7 +1,11 @@
 """StepwiseKFeatures: binary latent features, one more at a time."""
 
+from contextlib import closing
+
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._features import BinaryFeatures
+from kfree.estimators._spread import given_rows
+from kfree.estimators._spread_features import of_features
 from kfree.models.parameter_tables import STEPWISE_K_FEATURES
 from kfree.rows import set_span_threads
 
@@ -110,12 +114,13 @@ class StepwiseKFeatures(BinaryFeatures):
         self._check_parameters()
         most = self.max_components
         with self._running() as budget, all_or_nothing(self), set_span_threads():
-            problem, seed = self._problem(X, sample_weight), self._seed()
-            goal = self._goal(problem, row=self.row)
-            if isinstance(self.lam, str):
-                fitted = problem.fit_stepwise_auto(most, goal, seed, budget)
-            else:
-                fitted = problem.fit_stepwise(float(self.lam), int(self.patience), most, goal, seed, budget)
-            self._publish(fitted, budget)
+            with closing(given_rows(self, X, sample_weight)) as rows:
+                problem, seed = rows.bind(of_features(self)), self._seed()
+                goal = self._goal(problem, row=self.row)
+                if isinstance(self.lam, str):
+                    fitted = problem.fit_stepwise_auto(most, goal, seed, budget)
+                else:
+                    fitted = problem.fit_stepwise(float(self.lam), int(self.patience), most, goal, seed, budget)
+                self._publish(fitted, rows, budget)
         self._warn(budget, fitted)
         return self
