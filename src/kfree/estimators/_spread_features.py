@@ -42,6 +42,4 @@ def refuse_what_visits_rows(estimator: Any) -> None:
             f"row='exact'; {way_out}"
         )
     if not isinstance(estimator.init, str):
-        raise ValueError(
-            f"init is an allocation of all rows, which are in blocks of Dask. Use init='auto'; {way_out}"
-        )
+        raise ValueError(f"init is an allocation of all rows, which are in blocks of Dask. Use init='auto'; {way_out}")

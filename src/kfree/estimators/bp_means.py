@@ -4,9 +4,9 @@ from contextlib import closing
 
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._features import BinaryFeatures
+from kfree.estimators._sklearn import check_plain_table, weight_of
 from kfree.estimators._spread import given_rows
 from kfree.estimators._spread_features import of_features
-from kfree.estimators._sklearn import check_plain_table, weight_of
 from kfree.models.checks import check_number
 from kfree.models.parameter_tables import BP_MEANS
 from kfree.rows import set_span_threads
@@ -159,12 +159,16 @@ class BPMeans(BinaryFeatures):
         self._check_parameters()
         lam = None if isinstance(self.lam, str) else float(self.lam)
         row = self.row if self.row != "auto" else "coordinate" if self.algorithm == "paper" else "exact"
-        with self._running() as budget, all_or_nothing(self), set_span_threads():
-            with closing(given_rows(self, X, sample_weight)) as rows:
-                problem, seed = rows.bind(of_features(self)), self._seed()
-                goal = self._goal(problem, row=row, shuffle=bool(self.shuffle), lam=lam)
-                fitted = (problem.fit_auto if lam is None else problem.fit_priced)(goal, seed, budget)
-                self._publish(fitted, rows, budget)
+        with (
+            self._running() as budget,
+            all_or_nothing(self),
+            set_span_threads(),
+            closing(given_rows(self, X, sample_weight)) as rows,
+        ):
+            problem, seed = rows.bind(of_features(self)), self._seed()
+            goal = self._goal(problem, row=row, shuffle=bool(self.shuffle), lam=lam)
+            fitted = (problem.fit_auto if lam is None else problem.fit_priced)(goal, seed, budget)
+            self._publish(fitted, rows, budget)
         self._warn(budget, fitted)
         return self
 

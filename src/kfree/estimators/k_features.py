@@ -139,11 +139,15 @@ class KFeatures(BinaryFeatures):
         self
         """
         self._check_parameters()
-        with self._running() as budget, all_or_nothing(self), set_span_threads():
-            with closing(given_rows(self, X, sample_weight)) as rows:
-                problem, K = rows.bind(of_features(self)), int(self.n_components)
-                goal = self._goal(problem, row=self.row, K=K)
-                fitted = problem.fit_fixed(K, goal, self._seed(), budget)
-                self._publish(fitted, rows, budget)
+        with (
+            self._running() as budget,
+            all_or_nothing(self),
+            set_span_threads(),
+            closing(given_rows(self, X, sample_weight)) as rows,
+        ):
+            problem, K = rows.bind(of_features(self)), int(self.n_components)
+            goal = self._goal(problem, row=self.row, K=K)
+            fitted = problem.fit_fixed(K, goal, self._seed(), budget)
+            self._publish(fitted, rows, budget)
         self._warn(budget, fitted)
         return self

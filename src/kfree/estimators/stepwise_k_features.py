@@ -113,14 +113,18 @@ class StepwiseKFeatures(BinaryFeatures):
         """
         self._check_parameters()
         most = self.max_components
-        with self._running() as budget, all_or_nothing(self), set_span_threads():
-            with closing(given_rows(self, X, sample_weight)) as rows:
-                problem, seed = rows.bind(of_features(self)), self._seed()
-                goal = self._goal(problem, row=self.row)
-                if isinstance(self.lam, str):
-                    fitted = problem.fit_stepwise_auto(most, goal, seed, budget)
-                else:
-                    fitted = problem.fit_stepwise(float(self.lam), int(self.patience), most, goal, seed, budget)
-                self._publish(fitted, rows, budget)
+        with (
+            self._running() as budget,
+            all_or_nothing(self),
+            set_span_threads(),
+            closing(given_rows(self, X, sample_weight)) as rows,
+        ):
+            problem, seed = rows.bind(of_features(self)), self._seed()
+            goal = self._goal(problem, row=self.row)
+            if isinstance(self.lam, str):
+                fitted = problem.fit_stepwise_auto(most, goal, seed, budget)
+            else:
+                fitted = problem.fit_stepwise(float(self.lam), int(self.patience), most, goal, seed, budget)
+            self._publish(fitted, rows, budget)
         self._warn(budget, fitted)
         return self

@@ -36,7 +36,9 @@ def explain_priced(found: Priced) -> str:
 def explain_sampled_features(found: Sampled, Z: Array, noise: float) -> str:
     """A posterior of features."""
     return together(
-        *how_sure(found, "feature"), f"What they leave is noise with a standard deviation of {noise:.4g}.", _rows(HeldFeatures.of(Z))
+        *how_sure(found, "feature"),
+        f"What they leave is noise with a standard deviation of {noise:.4g}.",
+        _rows(HeldFeatures.of(Z)),
     )
 
 

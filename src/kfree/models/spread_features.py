@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfree.families import Array, Family, make_family
+from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.features.allocation import Means
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.feature_goal import FeatureGoal, GivenStart
@@ -20,6 +21,7 @@ from kfree.inference.features.feature_shards import (
     close_on_all_rows,
     pass_rows,
 )
+from kfree.inference.features.stepwise import ChosenPrice
 from kfree.inference.loop import Budget
 from kfree.inference.race import sample_by_content
 from kfree.models.checks import check_finite
@@ -85,17 +87,6 @@ class Squares(NamedTuple):
 
 def _joined(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
     return one[0] + other[0], np.maximum(one[1], other[1])
-
-
-class BestFeatures(NamedTuple):
-    """Which row has which feature, asked of the rows of a block."""
-
-    means: Means
-    rule: RowRule
-
-    def __call__(self, X: Any) -> Array:
-        """(m, K) uint8."""
-        return best_features(X, self.means, self.rule)
 
 
 class SpreadFeatures(NamedTuple):
@@ -206,7 +197,7 @@ class SpreadFeatures(NamedTuple):
         self, found: FittedFeatures, end: AllocatedEverywhere, goal: FeatureGoal, trace: list[float], converged: bool
     ) -> FittedFeatures:
         """What is published; what the search has found, in units of all rows."""
-        lam = None if found.lam is None else goal.price if goal.price is not None else found.lam / self.share
+        lam = goal.price if found.lam is None or goal.price is not None else found.lam / self.share
         extra = 0.0 if lam is None or goal.price is not None else lam * end.used
         A, base = in_precision(end.means, self.sample.dtype)
         K, none = len(A), WeightedRows(np.zeros(0, bool), np.empty(0), np.empty((0, self.seen.p)))
@@ -223,9 +214,13 @@ class SpreadFeatures(NamedTuple):
             lam,
             window=None if window is None else self._in_units(window),
             path=None if path is None else self._path(path),
-            chosen=None if chosen is None else chosen._replace(lam=lam, window=self._in_units(chosen.window)),
-            rows=BestFeatures(end.means, goal.rule),
+            chosen=None if chosen is None else self._chosen(chosen),
+            rows=partial(best_features, means=end.means, rule=goal.rule),
         )
+
+    def _chosen(self, chosen: ChosenPrice) -> ChosenPrice:
+        """The price that was chosen, on the scale of all rows."""
+        return chosen._replace(lam=chosen.lam / self.share, window=self._in_units(chosen.window))
 
     def _in_units(self, window: tuple[float, float]) -> tuple[float, float]:
         """Prices on the scale of all rows."""
@@ -246,7 +241,9 @@ def _rounded(means: Means, dtype: Any) -> Means:
 
 def _sample(blocks: Blocks, p: int, intercept: bool) -> FeatureProblem:
     """Different rows, drawn by content; together they weigh as many as they are."""
-    most = max(FEATURES.least_sample, min(FEATURES.polish_rows, FEATURES.dense_entries // max(p, 1)))
+    wide = max(p, 1)
+    enough = max(FEATURES.polish_rows, FEATURES.sample_entries // wide + 1)  # moves are tried on fewer of them then
+    most = max(FEATURES.least_sample, min(enough, CLUSTERS.search_up_to, FEATURES.dense_entries // wide))
     drawn = sample_by_content(blocks, most)
     weight = drawn.weight * (len(drawn.weight) / drawn.weight.sum())
     even = np.allclose(weight, 1.0, 1e-12, 0.0)

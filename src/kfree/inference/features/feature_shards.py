@@ -61,9 +61,16 @@ class Allocated(NamedTuple):
 
     def joined(self, other: "Allocated") -> "Allocated":
         """Of these rows and others."""
-        added = [a + b for a, b in zip(self[:-1], other[:-1])]
-        both = [worst for worst in (self.worst, other.worst) if worst is not None]
-        return Allocated(*added, max(both, default=None))
+        return Allocated(
+            self.rows + other.rows,
+            self.bits + other.bits,
+            self.both + other.both,
+            self.held + other.held,
+            self.n + other.n,
+            self.bare + other.bare,
+            self.cost + other.cost,
+            max((worst for worst in (self.worst, other.worst) if worst is not None), default=None),
+        )
 
 
 # -- on the side of a block --------------------------------------------------------------------------------------------
@@ -77,20 +84,23 @@ class SpanFeatures(NamedTuple):
     square: Array  # (m,) of their residuals
 
 
+def _rows_of(X: Any, weight: Array, shift: Array) -> Rows:
+    """Rows of a block; sparse ones are not shifted."""
+    if sp.issparse(X):
+        return CsrRows(X, weight=weight, scale=_NONE)
+    return DenseRows(X, weight=weight, scale=_NONE, shift=shift)
+
+
 class RowsInSight:
     """Rows as means see them."""
 
     def __init__(self, X: Any, means: Means) -> None:
         self.n, p = X.shape
-        self._means, self._sparse = means, sp.issparse(X)
+        self._means, sparse = means, sp.issparse(X)
         # what all dense rows share is taken off first; sparse ones would have no zeros left
-        self._origin = means.base if self._sparse else np.zeros(p)
-        self._shift = (means.base * means.A).sum(axis=1) if self._sparse else np.zeros(len(means.A))
-        self._rows: Rows = (
-            CsrRows(X, weight=_NONE, scale=_NONE)
-            if self._sparse
-            else DenseRows(X, weight=_NONE, scale=_NONE, shift=means.base)
-        )
+        self._origin = means.base if sparse else np.zeros(p)
+        self._shift = (means.base * means.A).sum(axis=1) if sparse else np.zeros(len(means.A))
+        self._rows = _rows_of(X, _NONE, means.base)
         self.spans = cut(self.n, max(FEATURES.least_span, FEATURES.span_entries // max(p, 1)))
         self._affine = Affine(np.ascontiguousarray(means.A), np.zeros(len(means.A)), 0.0)
         self._G = (means.A[:, None, :] * means.A).sum(axis=2)
@@ -150,8 +160,7 @@ class _Sums:
     def __init__(self, block: RowBlock, asked: FeatureQuestion) -> None:
         self._X, self._weight, self._asked = block.X, block.weight, asked
         self._columns = len(asked.means.A) + asked.intercept
-        X, kind = block.X, {"weight": block.weight, "scale": _NONE}
-        self._rows: Rows = CsrRows(X, **kind) if sp.issparse(X) else DenseRows(X, **kind, shift=np.zeros(X.shape[1]))
+        self._rows = _rows_of(block.X, block.weight, np.zeros(block.X.shape[1]))
         self._of_rows = Shares(ExactSums(self._columns, asked.grid))
         self._of_bits = Shares(ExactSums(self._columns, bit_grid(self._columns, asked.weights)))
         self._cost = CostSum(asked.dearest, asked.weights)
