@@ -46,7 +46,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
     Z_: Any
     _model: FeatureModel
     #: Of rows that were fitted in blocks, how many there are, and how many have no features.
-    _spread: tuple[int, int] | None = None
+    _spread: tuple[int, int]
 
     def fit_transform(self, X, y=None, sample_weight=None):
         """Fit and return ``Z_``: which row has which feature.
@@ -134,7 +134,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         self
         """
         check_is_fitted(self)
-        if self._spread is not None:
+        if hasattr(self, "_spread"):
             raise ValueError(
                 "canonicalize looks at the features of all rows of the fit together, and these lie in blocks of Dask. "
                 "Bring them to a file with kfree.read(X) and fit them from there, or compare Z_ @ components_, which "
@@ -161,9 +161,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
 
     def _held(self) -> HeldFeatures:
         """Who has features."""
-        if self._spread is None:
-            return HeldFeatures.of(self._model.Z)
-        return HeldFeatures(*self._spread, self.counts_)
+        if hasattr(self, "_spread"):
+            return HeldFeatures(*self._spread, self.counts_)
+        return HeldFeatures.of(self._model.Z)
 
     @property
     def _n_features_out(self):
@@ -227,7 +227,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
             self.lam_, self.lam_window_, self.path_ = fitted.lam, fitted.window, fitted.path
             self.lam_share_ = fitted.lam / fitted.total if fitted.total > 0 else np.inf
         self._publish_model(fitted.model, rows.lazily(fitted.model.Z, fitted.rows), fitted.held.counts)
-        self._spread = None if fitted.rows is None else (fitted.held.n, fitted.held.bare)
+        self.__dict__.pop("_spread", None)
+        if fitted.rows is not None:
+            self._spread = fitted.held.n, fitted.held.bare
 
     def _publish_model(self, model: FeatureModel, Z: Any, counts: Array) -> None:
         self.components_, self.intercept_, self.Z_ = model.components, model.intercept, Z
