@@ -103,7 +103,7 @@ class RowsInSight:
         self._rows = _rows_of(X, _NONE, means.base)
         self.spans = cut(self.n, max(FEATURES.least_span, FEATURES.span_entries // max(p, 1)))
         self._affine = Affine(np.ascontiguousarray(means.A), np.zeros(len(means.A)), 0.0)
-        self._G = (means.A[:, None, :] * means.A).sum(axis=2)
+        self._G = np.array([(means.A * row).sum(axis=1) for row in means.A]).reshape(len(means.A), len(means.A))
 
     def allocate(self, span: slice, rule: RowRule) -> SpanFeatures:
         """The best features of some rows."""
