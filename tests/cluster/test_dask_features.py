@@ -72,11 +72,11 @@ def test_unknown_and_empty_chunks_and_weights_of_a_dataframe(client):
     made = dd.from_pandas(frame, npartitions=3)
     made = dd.concat([made[made.a > -1e9], made[made.a > 1e9]])
     names = list("abcd")
-    one = BPMeans(3e4, n_init=1)
+    one = BPMeans(4e5, n_init=1)
     Z = one.fit_transform(made[names], sample_weight=made["w"])
     assert Z is one.Z_
     assert not any(np.isnan(size) for size in Z.chunks[0])
-    two = BPMeans(3e4, n_init=1).fit(da.from_array(X, chunks=(60_000, -1)), sample_weight=weight)
+    two = BPMeans(4e5, n_init=1).fit(da.from_array(X, chunks=(60_000, -1)), sample_weight=weight)
     assert_same(one, two)
     assert_array_equal(one.feature_names_in_, names)
     assert_array_equal(one.transform(made[names]).compute(), Z.compute())
@@ -112,8 +112,8 @@ def test_few_rows_are_fitted_in_memory(client):
 
 def test_growing(client):
     made = da.from_array(X, chunks=(60_000, -1))
-    model = StepwiseKFeatures(3e4, n_init=1, max_components=5).fit(made)
-    assert model.path_.best(3e4) == model.n_components_ == 3
+    model = StepwiseKFeatures(4e5, n_init=1, max_components=5).fit(made)
+    assert model.path_.best(4e5) == model.n_components_ == 3
     assert_allclose(model.path_.inertia[3], model.inertia_, rtol=0.05)
 
 
@@ -139,7 +139,7 @@ def test_a_worker_that_is_killed_changes_no_bit(client, spread):
 def test_what_visits_rows_is_refused(client):
     made = da.from_array(X, chunks=(60_000, -1))
     with pytest.raises(ValueError, match=r"kfree\.read"):
-        BPMeans(3e4, algorithm="collapsed").fit(made)
+        BPMeans(4e5, algorithm="collapsed").fit(made)
     with pytest.raises(ValueError, match=r"kfree\.read"):
         KFeatures(3, init=np.ones((N, 3))).fit(made)
 

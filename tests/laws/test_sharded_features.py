@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -178,7 +179,7 @@ def passed(X, weight, means, *, intercept=False, cuts=(250,)):
     grid = Grid.of(np.abs(active.toarray() if sp.issparse(X) else active).max(axis=0), users)
     asked = FeatureQuestion(means, intercept, RowRule(), grid, users, 1e6)
     edges, found = [0, *cuts, X.shape[0]], None
-    for a, b in zip(edges, edges[1:]):
+    for a, b in pairwise(edges):
         said = pass_rows(RowBlock(X[a:b], weight[a:b] if weight.size else weight, 0), {}, asked)
         found = said if found is None else Allocated.joined(found, said)
     return found

@@ -76,8 +76,8 @@ def refuse_dask(X: Any, name: str = "X") -> None:
     if is_dask(X):
         raise TypeError(
             f"{name} is a Dask {type(X).__name__}, all of which would be pulled to this machine. kfree.read({name}) "
-            f"brings it into a file here, block by block; if there is room, pass {name}.compute(). DPMeans and "
-            "KernelDPMixture are fitted where the rows are."
+            f"brings it into a file here, block by block; if there is room, pass {name}.compute(). DPMeans, "
+            "KernelDPMixture and KFeatures are fitted where the rows are."
         )
 
 

@@ -129,6 +129,9 @@ class KFeatures(BinaryFeatures):
         Parameters
         ----------
         X : array or CSR matrix (n, p)
+            A Dask array (of arrays or CSR matrices) or dataframe is fitted where its blocks lie: features are searched
+            for in a sample of the rows, and closed by passes over all. ``Z_`` is then a Dask array, and what is said
+            of restarts and paths is that of the sample (a path on the scale of all rows).
         y : ignored
         sample_weight : array (n,), default=None
             Weights of rows; rows of weight 0 are left out and get their best features afterwards.

@@ -102,7 +102,7 @@ class DaskTable:
         what it says of none."""
         chunks = (tuple(sizes), *((size,) for size in like.shape[1:]))
         drop = 1 if like.ndim == 1 else None
-        asked = partial(_of_rows, function)
+        asked = partial(_of_rows, pickle.dumps(function))  # else its arrays may come unaligned
         return self.array.map_blocks(asked, dtype=like.dtype, chunks=chunks, drop_axis=drop, meta=like)
 
 
@@ -217,9 +217,9 @@ def _block(number: int, X: Any, weight: Any) -> RowBlock:
     return RowBlock(X, weight, number)
 
 
-def _of_rows(function: Callable[[Any], Any], X: Any) -> Any:
+def _of_rows(sent: bytes, X: Any) -> Any:
     """A function of the rows of a block as kernels take them."""
-    return function(_block(0, X, None).X)
+    return _unpacked(sent)(_block(0, X, None).X)
 
 
 def _aligned(values: Array) -> Array:
