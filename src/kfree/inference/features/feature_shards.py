@@ -107,11 +107,9 @@ class RowsInSight:
 
     def allocate(self, span: slice, rule: RowRule) -> SpanFeatures:
         """The best features of some rows."""
-        P, square = self._products(span), self._distances(span, np.zeros((1, self._origin.size), np.uint8))
+        P, square = self._products(span), self._distances(span, np.zeros((1, 0), np.uint8))
         Z, _ = search_rows(P, self._G, slack_of(square, self._G), rule, np.zeros(1, bool))
-        packed, which = np.unique(np.packbits(Z, axis=1), axis=0, return_inverse=True)
-        patterns = np.unpackbits(packed, axis=1, count=Z.shape[1]) if Z.shape[1] else np.zeros((1, 0), np.uint8)
-        return SpanFeatures(span, Z, self._distances(span, patterns, which.ravel()))
+        return SpanFeatures(span, Z, self._distances(span, Z))
 
     def _products(self, span: slice) -> Array:
         """Products with the means, less those of the intercept."""
@@ -121,13 +119,12 @@ class RowsInSight:
             P[:, k] = -self._rows.own(span, np.full(m, k, np.int32), self._affine) - self._shift[k]
         return P
 
-    def _distances(self, span: slice, patterns: Array, which: Array | None = None) -> Array:
-        """Squared distances from what features make."""
-        made = np.repeat(self._origin[None], len(patterns), axis=0)
-        for k in range(len(self._means.A) if which is not None else 0):
-            made += patterns[:, k : k + 1] * self._means.A[k]
-        m = span.stop - span.start
-        labels = np.zeros(m, np.int32) if which is None or not self._means.A.size else which.astype(np.int32)
+    def _distances(self, span: slice, Z: Array) -> Array:
+        """Squared distances from what features make: each row's own, or the same for all."""
+        m, made = span.stop - span.start, np.repeat(self._origin[None], len(Z), axis=0)
+        for k in range(Z.shape[1]):
+            made += Z[:, k : k + 1] * self._means.A[k]
+        labels = np.arange(m, dtype=np.int32) if len(Z) == m else np.zeros(m, np.int32)
         return self._rows.distance(span, labels, made)
 
 
