@@ -14,7 +14,7 @@ from kfree.inference.features.feature_numbers import FEATURES
 from kfree.inference.features.feature_shards import (
     Allocated,
     AllocatedEverywhere,
-    Closing,
+    FeatureClosing,
     FeatureQuestion,
     RowsInSight,
     best_features,
@@ -177,7 +177,7 @@ class SpreadFeatures(NamedTuple):
             said = self.blocks.ask(pass_rows, (asked,), Allocated.joined)
             return said, _value(said.cost, dearest, users)
 
-        closing = Closing(
+        closing = FeatureClosing(
             ask,
             grid,
             users,

@@ -222,7 +222,7 @@ def bit_grid(K: int, weights: WeightRange) -> Grid:
 # -- on the side of whoever asks ---------------------------------------------------------------------------------------
 
 
-class Closing(NamedTuple):
+class FeatureClosing(NamedTuple):
     """What passes over all rows are to do."""
 
     ask: Callable[[Means], tuple[Allocated, float]]  # what rows say of means, and what they cost
@@ -297,7 +297,7 @@ def solve_statistics(sums: FeatureStatistics) -> SolvedStatistics:
     return SolvedStatistics(A, keep, lossy)
 
 
-def close_on_all_rows(closing: Closing, first: Means, budget: Budget) -> Outcome:
+def close_on_all_rows(closing: FeatureClosing, first: Means, budget: Budget) -> Outcome:
     """K-features over all rows from given means, as long as the objective falls; at a price, features that do not pay
     are taken out on the way."""
 
@@ -335,7 +335,7 @@ def close_on_all_rows(closing: Closing, first: Means, budget: Budget) -> Outcome
     return Outcome(end, [start.objective, *outcome.trace], outcome.converged)
 
 
-def _statistics(closing: Closing, said: Allocated) -> FeatureStatistics:
+def _statistics(closing: FeatureClosing, said: Allocated) -> FeatureStatistics:
     """Sums as numbers."""
     rows = ExactSums.of_limbs(closing.grid, said.rows)
     T = rows.less(closing.shift) if closing.shift.any() else rows.values()[0]
@@ -343,7 +343,7 @@ def _statistics(closing: Closing, said: Allocated) -> FeatureStatistics:
     return FeatureStatistics(np.ascontiguousarray(S), np.ascontiguousarray(T), said.both)
 
 
-def _next_means(closing: Closing, state: AllocatedEverywhere) -> tuple[Means, bool]:
+def _next_means(closing: FeatureClosing, state: AllocatedEverywhere) -> tuple[Means, bool]:
     """The best means of the allocation: without features that do not pay, or, where their number is fixed, with the
     worst row in the place of one that no row wants."""
     sums, found = state.sums, solve_statistics(state.sums)
@@ -359,7 +359,7 @@ def _next_means(closing: Closing, state: AllocatedEverywhere) -> tuple[Means, bo
 
 
 def _without_the_idle(
-    closing: Closing, sums: FeatureStatistics, found: SolvedStatistics
+    closing: FeatureClosing, sums: FeatureStatistics, found: SolvedStatistics
 ) -> tuple[FeatureStatistics, SolvedStatistics]:
     """Only features that save their price, the cheapest of the others taken out first."""
     assert closing.price is not None
