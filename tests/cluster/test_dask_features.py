@@ -100,6 +100,10 @@ def test_a_model_goes_anywhere(client, spread, tmp_path):
         assert_array_equal(model.transform(X[:99]), spread.Z_[:99].compute())
         assert model.explain() == spread.explain()
         assert_allclose(model.inverse_transform(model.transform(X[:9])), X[:9], atol=6)
+        with pytest.raises(ValueError, match="Pass some"):
+            kfree.FeaturesDisplay.from_estimator(model, kind="together")
+        pytest.importorskip("matplotlib").use("Agg")
+        kfree.FeaturesDisplay.from_estimator(model, X=X[:99], kind="together")
 
 
 def test_few_rows_are_fitted_in_memory(client):

@@ -127,7 +127,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         it and given to those that have not, its mean subtracted instead of added. A pair of features of which each
         row has exactly one is a base and a feature. This makes a base from such a pair, complements features that
         more than half of the rows have, and orders by the weight of their rows. ``transform`` then works with the new
-        means.
+        means. Fits to long Dask collections, whose ``Z_`` lies elsewhere, do not have it.
 
         Returns
         -------

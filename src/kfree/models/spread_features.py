@@ -25,6 +25,14 @@ from kfree.inference.features.stepwise import ChosenPrice
 from kfree.inference.loop import Budget
 from kfree.inference.race import sample_by_content
 from kfree.models.checks import check_finite
+from kfree.models.feature_ranges import (
+    check_evenness,
+    check_length,
+    check_price,
+    check_sizes,
+    check_spread,
+    nearly_equal,
+)
 from kfree.models.features import (
     FeatureModel,
     FeaturePath,
@@ -33,13 +41,7 @@ from kfree.models.features import (
     HeldFeatures,
     Seed,
     WeightedRows,
-    check_evenness,
-    check_length,
-    check_price,
-    check_sizes,
-    check_spread,
     in_precision,
-    nearly_equal,
 )
 from kfree.models.sharded import Look, ask_block, check_some_weight, first_look, look, mean_of_blocks
 from kfree.rows.blocks import Beside, Blocks, RowBlock

@@ -267,8 +267,6 @@ class AllocatedEverywhere(NamedTuple):
     said: Allocated
     inertia: float
     objective: float
-    passes: int  # made before
-    lossy: bool = False  # see SolvedStatistics
 
     @property
     def mass(self) -> Array:
@@ -301,15 +299,15 @@ def close_on_all_rows(closing: FeatureClosing, first: Means, budget: Budget) -> 
     """K-features over all rows from given means, as long as the objective falls; at a price, features that do not pay
     are taken out on the way."""
 
-    def look(means: Means, passes: int, lossy: bool = False) -> AllocatedEverywhere:
+    def look(means: Means) -> AllocatedEverywhere:
         said, inertia = closing.ask(means)
         sums = _statistics(closing, said)
-        found = AllocatedEverywhere(means, sums, said, inertia, 0.0, passes, lossy)
+        found = AllocatedEverywhere(means, sums, said, inertia, 0.0)
         return found._replace(objective=inertia + (closing.price or 0.0) * found.used)
 
     def step(state: AllocatedEverywhere) -> tuple[AllocatedEverywhere, Info]:
         means, lossy = _next_means(closing, state)
-        new = look(means, state.passes + 1, lossy)
+        new = look(means)
         if not new.objective < state.objective:
             if closing.exact and not lossy:
                 check_fall(state.objective, new.objective, closing.scale, "in a pass over all rows")
@@ -318,18 +316,19 @@ def close_on_all_rows(closing: FeatureClosing, first: Means, budget: Budget) -> 
         return new, Info(new.objective, closing.scale, float(fell), 0, new.used)
 
     def begin() -> AllocatedEverywhere:
-        return look(closing.rounded(first), 0)
+        return look(closing.rounded(first))
 
     start = attempt(begin, begin, budget)
     outcome = run(step, start, budget, phase="all rows", tol=0.0, max_iter=closing.max_iter)
     state = outcome.state
 
     def finish() -> AllocatedEverywhere:
-        """The features in the order of their weight."""
-        order = np.array(_by_weight(state.mass, state.means.A), np.intp)
-        if (order == np.arange(order.size)).all():
+        """The features in the order of their weight; at a price only those that some row has."""
+        order = _by_weight(state.mass, state.means.A)
+        order = [k for k in order if closing.price is None or state.mass[k] > 0]
+        if order == list(range(len(state.means.A))):
             return state
-        return look(state.means._replace(A=np.ascontiguousarray(state.means.A[order])), state.passes)
+        return look(state.means._replace(A=np.ascontiguousarray(state.means.A[order])))
 
     end = attempt(finish, finish, budget)
     return Outcome(end, [start.objective, *outcome.trace], outcome.converged)
