@@ -343,12 +343,7 @@ def test_a_preparer_refuses_a_source(tmp_path):
     "model",
     [
         kfree.HDPMeans(),
-        kfree.HDPTopics(),
-        kfree.KFeatures(2),
-        kfree.BPMeans(),
-        kfree.StepwiseKFeatures(),
         kfree.VariationalDPMixture(),
-        kfree.KernelDPMixture(),
         kfree.GibbsDPMixture(),
         kfree.GibbsIBP(),
         kfree.TablePreparer(),
