@@ -162,7 +162,7 @@ class TestFilesHere:
         assert written["name"].tolist() == frame["name"].tolist()
         assert_array_equal(written["label"], model.labels_)
 
-    @pytest.mark.parametrize("model", [kfree.GibbsDPMixture(), kfree.KFeatures(2)])
+    @pytest.mark.parametrize("model", [kfree.GibbsIBP(), kfree.HDPMeans()])
     def test_the_others_name_the_way_out(self, model):
         with pytest.raises(TypeError, match=r"kfree\.read\(X\)"):
             model.fit(da.ones((50, 3)))

@@ -235,11 +235,11 @@ def test_passes_are_told_as_they_are_counted(capsys):
 def test_an_interrupt_while_results_are_written_does_not_lose_them(monkeypatch):
     write, times = BinaryFeatures._publish_model, []
 
-    def interrupted(self, model):
+    def interrupted(self, *what):
         times.append(1)
         if len(times) == 1:
             raise KeyboardInterrupt
-        write(self, model)
+        write(self, *what)
 
     monkeypatch.setattr(BinaryFeatures, "_publish_model", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):

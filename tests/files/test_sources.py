@@ -343,9 +343,6 @@ def test_a_preparer_refuses_a_source(tmp_path):
     "model",
     [
         kfree.HDPMeans(),
-        kfree.KFeatures(2),
-        kfree.BPMeans(),
-        kfree.StepwiseKFeatures(),
         kfree.GibbsDPMixture(),
         kfree.GibbsIBP(),
         kfree.TablePreparer(),

@@ -9,7 +9,7 @@ from kfree.rows.blocks import NearBlocks, RowBlock
 
 
 class CutTable:
-    """What ``DaskTable`` is to an estimator, without Dask."""
+    """What ``DaskTable`` is to an estimator, without Dask: what is made lazily there is made at once."""
 
     def __init__(self, X, weight, cuts):
         self.array, self.header = X, np.empty((0, X.shape[1]))
@@ -32,6 +32,12 @@ class CutTable:
 
     def spread(self, values):
         return values
+
+    def lazily(self, function, sizes, like):
+        parts = [function(self.array[a:b]) for a, b in zip(self._edges, self._edges[1:])]
+        assert [part.shape[0] for part in parts] == list(sizes)
+        assert all(part.shape[1:] == like.shape[1:] and part.dtype == like.dtype for part in parts)
+        return np.concatenate([part if isinstance(part, np.ndarray) else part.toarray() for part in parts])
 
 
 def fit_in_blocks(model, X, weight, cuts, monkeypatch):

@@ -92,7 +92,7 @@ class FeaturesDisplay:
         ----------
         estimator : fitted BPMeans, KFeatures, StepwiseKFeatures or GibbsIBP
         X : array, frame or CSR matrix (n, p), default=None
-            The rows of the fit, for "examples".
+            The rows of the fit, for "examples"; or some of them, if the fit was to a Dask collection.
         kind, image_shape, n_columns, ax
             As in :meth:`plot`.
         inverse : callable, default=None
@@ -108,16 +108,17 @@ class FeaturesDisplay:
         """
         refuse_dask(X)
         check_is_fitted(estimator)
-        if not (hasattr(estimator, "Z_") and hasattr(estimator, "components_")):
+        held = hasattr(estimator, "Z_") or hasattr(estimator, "_spread")
+        if not (held and hasattr(estimator, "components_")):
             raise TypeError(f"{type(estimator).__name__} has no latent features: Z_ or components_ is missing.")
         if estimator.n_components_ == 0:
             raise ValueError("There is nothing to draw: the rows have no features. A smaller lam finds some.")
-        components, p = np.asarray(estimator.components_), estimator.n_features_in_
+        components, p, Z = np.asarray(estimator.components_), estimator.n_features_in_, _allocation(estimator, X)
         if inverse is not None:
             components, X = _inverted(inverse, components, getattr(estimator, "intercept_", np.zeros(p)), X)
         display = cls(
             components=components,
-            Z=estimator.Z_,
+            Z=Z,
             names=names,
             columns=columns_of(estimator, components.shape[1], columns),
             noun=noun,
@@ -246,3 +247,15 @@ def _inverted(inverse: Any, components: Array, intercept: Array, X: Any) -> tupl
     """Features and rows where they can be seen; what a feature adds is a difference of two rows."""
     added = np.asarray(inverse(intercept + components)) - np.asarray(inverse(intercept[None, :]))
     return added, None if X is None else inverse(X.to_numpy() if hasattr(X, "to_numpy") else X)
+
+
+def _allocation(estimator: Any, X: Any) -> Any:
+    """Which of the rows of the fit has which feature; of rows that lie elsewhere, which of those given."""
+    Z = getattr(estimator, "Z_", None)
+    if isinstance(Z, np.ndarray):
+        return Z
+    if X is None:
+        raise ValueError(
+            "The rows of the fit lie in blocks of Dask. Pass some of them: from_estimator(model, X=rows.compute())."
+        )
+    return estimator.transform(X)

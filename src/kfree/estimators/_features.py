@@ -1,6 +1,7 @@
 """What the estimators of binary features have in common: the door, the fitted surface, canonical form."""
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,17 @@ from kfree.estimators._card import Parts
 from kfree.estimators._endings import warn_unfinished
 from kfree.estimators._running import RunningEstimator, Words
 from kfree.estimators._sklearn import check_table, check_weighted_table
-from kfree.estimators._spread import by_block
+from kfree.estimators._spread import Rows, RowsHere, blocks_of, by_block
+from kfree.estimators._spread_features import of_features
+from kfree.families import Array
 from kfree.inference.features.best_rows import RowRule
 from kfree.inference.features.feature_goal import FeatureGoal
 from kfree.inference.loop import Budget, attempt
 from kfree.models.explain_features import Priced, explain_priced
-from kfree.models.features import FeatureModel, FeatureProblem, FittedFeatures
+from kfree.models.features import FeatureModel, FeatureProblem, FittedFeatures, HeldFeatures
+from kfree.models.spread_features import SpreadFeatures, score_of_blocks
 from kfree.rows import set_span_threads
+from kfree.rows.dask import is_dask
 
 
 class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningEstimator):
@@ -40,6 +45,8 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
     n_components_: int
     Z_: Any
     _model: FeatureModel
+    #: Of rows that were fitted in blocks, how many there are, and how many have no features.
+    _spread: tuple[int, int]
 
     def fit_transform(self, X, y=None, sample_weight=None):
         """Fit and return ``Z_``: which row has which feature.
@@ -93,6 +100,8 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
     def score(self, X, y=None, sample_weight=None):
         """Minus the sum of squared residuals of rows after ``transform``; larger is better. lam plays no part.
 
+        Of a Dask collection it is summed where the rows are: the same but for rounding.
+
         Parameters
         ----------
         X : array or CSR matrix (n, p)
@@ -104,6 +113,9 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         float
         """
         check_is_fitted(self)
+        if is_dask(X):
+            with blocks_of(self, X, sample_weight) as blocks:
+                return score_of_blocks(blocks, self._model)
         X, sample_weight = check_weighted_table(self, X, sample_weight, reset=False)
         with set_span_threads():
             return -self._model.inertia(X, sample_weight)
@@ -115,15 +127,22 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         it and given to those that have not, its mean subtracted instead of added. A pair of features of which each
         row has exactly one is a base and a feature. This makes a base from such a pair, complements features that
         more than half of the rows have, and orders by the weight of their rows. ``transform`` then works with the new
-        means.
+        means. Fits to long Dask collections, whose ``Z_`` lies elsewhere, do not have it.
 
         Returns
         -------
         self
         """
         check_is_fitted(self)
+        if hasattr(self, "_spread"):
+            raise ValueError(
+                "canonicalize looks at the features of all rows of the fit together, and these lie in blocks of Dask. "
+                "Bring them to a file with kfree.read(X) and fit them from there, or compare Z_ @ components_, which "
+                "is the same for all forms."
+            )
         with set_span_threads():
-            self._publish_model(self._model.canonical())
+            model = self._model.canonical()
+            self._publish_model(model, model.Z, HeldFeatures.of(model.Z).counts)
         return self
 
     def explain(self):
@@ -135,10 +154,16 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         """
         check_is_fitted(self)
         price = getattr(self, "lam_", None), getattr(self, "lam_window_", None)
-        return explain_priced(Priced(self.Z_, self.explained_, *price))
+        return explain_priced(Priced(self._held(), self.explained_, *price))
 
     def _parts(self) -> Parts:
-        return Parts("features", self.counts_, float(len(self.Z_)))
+        return Parts("features", self.counts_, float(self._held().n))
+
+    def _held(self) -> HeldFeatures:
+        """Who has features."""
+        if hasattr(self, "_spread"):
+            return HeldFeatures(*self._spread, self.counts_)
+        return HeldFeatures.of(self._model.Z)
 
     @property
     def _n_features_out(self):
@@ -154,20 +179,12 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         return tags
 
     def _problem(self, X: Any, sample_weight: Any) -> FeatureProblem:
-        """Checked rows."""
-        X, sample_weight = check_weighted_table(self, X, sample_weight, reset=True)
-        return FeatureProblem.of(
-            X,
-            sample_weight,
-            intercept=isinstance(self.base, str) and self.base == "intercept",
-            merge=self.algorithm == "extended" and isinstance(self.init, str),
-            # given means may leave the space of the rows, so they are used in the user's columns
-            reduce=not isinstance(self.init, tuple),
-        )
+        """Checked rows, in memory."""
+        return RowsHere(self, X, sample_weight).bind(of_features(self))
 
     def _goal(
         self,
-        problem: FeatureProblem,
+        problem: FeatureProblem | SpreadFeatures,
         *,
         row: str,
         K: int | None = None,
@@ -180,7 +197,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         once = start is not None and self.algorithm != "extended" and not shuffle
         return FeatureGoal(
             self.algorithm,
-            RowRule.of(problem.full.n, row == "exact"),
+            RowRule.of(problem.n, row == "exact"),
             max_iter=int(self.max_iter),
             n_init=1 if once else int(self.n_init),
             n_jobs=self.n_jobs,
@@ -196,11 +213,12 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
             return np.random.SeedSequence(0)
         return np.random.SeedSequence(int(check_random_state(self.random_state).randint(2**31 - 1)))
 
-    def _publish(self, fitted: FittedFeatures, budget: Budget) -> None:
+    def _publish(self, fitted: FittedFeatures, rows: Rows, budget: Budget) -> None:
         """Write every fitted attribute; again from the first if the user interrupts."""
-        attempt(lambda: self._write(fitted), lambda: self._write(fitted), budget)
+        write = partial(self._write, fitted, rows)
+        attempt(write, write, budget)
 
-    def _write(self, fitted: FittedFeatures) -> None:
+    def _write(self, fitted: FittedFeatures, rows: Rows) -> None:
         self.inertia_, self.objective_, self.objective_trace_ = fitted.inertia, fitted.objective, fitted.trace
         self.explained_ = 1.0 - fitted.inertia / fitted.total if fitted.total > 0 else 1.0
         self.n_iter_, self.converged_ = max(1, len(fitted.trace)), fitted.converged
@@ -208,11 +226,14 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunningE
         if fitted.lam is not None:
             self.lam_, self.lam_window_, self.path_ = fitted.lam, fitted.window, fitted.path
             self.lam_share_ = fitted.lam / fitted.total if fitted.total > 0 else np.inf
-        self._publish_model(fitted.model)
+        self._publish_model(fitted.model, rows.lazily(fitted.model.Z, fitted.rows), fitted.held.counts)
+        self.__dict__.pop("_spread", None)
+        if fitted.rows is not None:
+            self._spread = fitted.held.n, fitted.held.bare
 
-    def _publish_model(self, model: FeatureModel) -> None:
-        self.components_, self.intercept_, self.Z_ = model.components, model.intercept, model.Z
-        self.n_components_, self.counts_ = int(model.Z.shape[1]), model.Z.sum(axis=0, dtype=np.int64)
+    def _publish_model(self, model: FeatureModel, Z: Any, counts: Array) -> None:
+        self.components_, self.intercept_, self.Z_ = model.components, model.intercept, Z
+        self.n_components_, self.counts_ = int(model.Z.shape[1]), counts
         self._model = model
 
     def _warn(self, budget: Budget, fitted: FittedFeatures) -> None:

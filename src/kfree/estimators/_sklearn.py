@@ -77,7 +77,7 @@ def refuse_dask(X: Any, name: str = "X") -> None:
         raise TypeError(
             f"{name} is a Dask {type(X).__name__}, all of which would be pulled to this machine. kfree.read({name}) "
             f"brings it into a file here, block by block; if there is room, pass {name}.compute(). DPMeans, "
-            "HDPTopics, KernelDPMixture and VariationalDPMixture are fitted where the rows are."
+            "HDPTopics, KernelDPMixture, VariationalDPMixture and KFeatures are fitted where the rows are."
         )
 
 

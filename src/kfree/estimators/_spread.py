@@ -73,6 +73,10 @@ class RowsHere:
         """What a function of rows says of all of them."""
         return function(self.X)
 
+    def lazily(self, here: Array, function: Callable[[Any], Array] | None) -> Any:
+        """Entries of rows as they are published."""
+        return here
+
     def strengths(self, problem: Any, model: Model, labels: Any, radius: float) -> Any:
         """How strongly rows belong to their clusters."""
         return model.strengths(problem.table, labels, radius)
@@ -88,13 +92,15 @@ class RowsSpread:
         self._table = DaskTable(X, sample_weight)
         check_header(estimator, self._table.header, reset=True)
         self._estimator, self._blocks = estimator, self._table.blocks()
-        self._sizes: list[int] = []
+        self._all_sizes: list[int] = []
+        self._sizes: list[int] = []  # of blocks that are not empty
         self._here: RowsHere | None = None
 
     def bind(self, how: Binding) -> Any:
         """The rows and what is looked for in them."""
         seen = how.look(self._blocks)
-        self._sizes = [size for _, size in sorted(seen.sizes) if size]
+        self._all_sizes = [size for _, size in sorted(seen.sizes)]
+        self._sizes = [size for size in self._all_sizes if size]
         if sum(self._sizes) <= CLUSTERS.search_up_to:
             self._here = RowsHere(self._estimator, *self._table.gathered())
             check_header(self._estimator, self._table.header, reset=True)  # names are not gathered
@@ -120,6 +126,13 @@ class RowsSpread:
     def ask(self, function: Callable[[Any], Array], dtype: Any) -> Any:
         """What a function of rows says of all of them, lazily."""
         return map_rows(self._table.array, function, dtype)
+
+    def lazily(self, here: Array, function: Callable[[Any], Array] | None) -> Any:
+        """Entries of rows, made of each block when they are asked for; ``here`` is what there is of them in memory, or
+        what none have."""
+        if function is None:
+            return self._table.spread(here)
+        return self._table.lazily(function, self._all_sizes, here[:0])
 
     def strengths(self, problem: Any, model: Model, labels: Any, radius: float) -> Any:
         """How strongly rows belong to their clusters, lazily."""

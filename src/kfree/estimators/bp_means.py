@@ -1,8 +1,12 @@
 """BPMeans: binary latent features at a price; their number is found."""
 
+from contextlib import closing
+
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._features import BinaryFeatures
 from kfree.estimators._sklearn import check_plain_table, weight_of
+from kfree.estimators._spread import given_rows
+from kfree.estimators._spread_features import of_features
 from kfree.models.checks import check_number
 from kfree.models.parameter_tables import BP_MEANS
 from kfree.rows import set_span_threads
@@ -143,6 +147,9 @@ class BPMeans(BinaryFeatures):
         Parameters
         ----------
         X : array or CSR matrix (n, p)
+            A Dask array (of arrays or CSR matrices) or dataframe is fitted where its blocks lie: features are searched
+            for in a sample of the rows, and closed by passes over all. ``Z_`` is then a Dask array, and what is said
+            of restarts and paths is that of the sample (a path on the scale of all rows).
         y : ignored
         sample_weight : array (n,), default=None
             Weights of rows; rows of weight 0 are left out and get their best features afterwards.
@@ -155,11 +162,16 @@ class BPMeans(BinaryFeatures):
         self._check_parameters()
         lam = None if isinstance(self.lam, str) else float(self.lam)
         row = self.row if self.row != "auto" else "coordinate" if self.algorithm == "paper" else "exact"
-        with self._running() as budget, all_or_nothing(self), set_span_threads():
-            problem, seed = self._problem(X, sample_weight), self._seed()
+        with (
+            self._running() as budget,
+            all_or_nothing(self),
+            set_span_threads(),
+            closing(given_rows(self, X, sample_weight)) as rows,
+        ):
+            problem, seed = rows.bind(of_features(self)), self._seed()
             goal = self._goal(problem, row=row, shuffle=bool(self.shuffle), lam=lam)
             fitted = (problem.fit_auto if lam is None else problem.fit_priced)(goal, seed, budget)
-            self._publish(fitted, budget)
+            self._publish(fitted, rows, budget)
         self._warn(budget, fitted)
         return self
 

@@ -1,7 +1,11 @@
 """KFeatures: rows as sums of some of K means."""
 
+from contextlib import closing
+
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._features import BinaryFeatures
+from kfree.estimators._spread import given_rows
+from kfree.estimators._spread_features import of_features
 from kfree.models.parameter_tables import K_FEATURES
 from kfree.rows import set_span_threads
 
@@ -125,6 +129,9 @@ class KFeatures(BinaryFeatures):
         Parameters
         ----------
         X : array or CSR matrix (n, p)
+            A Dask array (of arrays or CSR matrices) or dataframe is fitted where its blocks lie: features are searched
+            for in a sample of the rows, and closed by passes over all. ``Z_`` is then a Dask array, and what is said
+            of restarts and paths is that of the sample (a path on the scale of all rows).
         y : ignored
         sample_weight : array (n,), default=None
             Weights of rows; rows of weight 0 are left out and get their best features afterwards.
@@ -135,10 +142,15 @@ class KFeatures(BinaryFeatures):
         self
         """
         self._check_parameters()
-        with self._running() as budget, all_or_nothing(self), set_span_threads():
-            problem, K = self._problem(X, sample_weight), int(self.n_components)
+        with (
+            self._running() as budget,
+            all_or_nothing(self),
+            set_span_threads(),
+            closing(given_rows(self, X, sample_weight)) as rows,
+        ):
+            problem, K = rows.bind(of_features(self)), int(self.n_components)
             goal = self._goal(problem, row=self.row, K=K)
             fitted = problem.fit_fixed(K, goal, self._seed(), budget)
-            self._publish(fitted, budget)
+            self._publish(fitted, rows, budget)
         self._warn(budget, fitted)
         return self

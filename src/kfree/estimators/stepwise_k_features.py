@@ -1,7 +1,11 @@
 """StepwiseKFeatures: binary latent features, one more at a time."""
 
+from contextlib import closing
+
 from kfree.estimators._endings import all_or_nothing
 from kfree.estimators._features import BinaryFeatures
+from kfree.estimators._spread import given_rows
+from kfree.estimators._spread_features import of_features
 from kfree.models.parameter_tables import STEPWISE_K_FEATURES
 from kfree.rows import set_span_threads
 
@@ -98,6 +102,9 @@ class StepwiseKFeatures(BinaryFeatures):
         Parameters
         ----------
         X : array or CSR matrix (n, p)
+            A Dask array (of arrays or CSR matrices) or dataframe is fitted where its blocks lie: features are searched
+            for in a sample of the rows, and closed by passes over all. ``Z_`` is then a Dask array, and what is said
+            of restarts and paths is that of the sample (a path on the scale of all rows).
         y : ignored
         sample_weight : array (n,), default=None
             Weights of rows; rows of weight 0 are left out and get their best features afterwards.
@@ -109,13 +116,18 @@ class StepwiseKFeatures(BinaryFeatures):
         """
         self._check_parameters()
         most = self.max_components
-        with self._running() as budget, all_or_nothing(self), set_span_threads():
-            problem, seed = self._problem(X, sample_weight), self._seed()
+        with (
+            self._running() as budget,
+            all_or_nothing(self),
+            set_span_threads(),
+            closing(given_rows(self, X, sample_weight)) as rows,
+        ):
+            problem, seed = rows.bind(of_features(self)), self._seed()
             goal = self._goal(problem, row=self.row)
             if isinstance(self.lam, str):
                 fitted = problem.fit_stepwise_auto(most, goal, seed, budget)
             else:
                 fitted = problem.fit_stepwise(float(self.lam), int(self.patience), most, goal, seed, budget)
-            self._publish(fitted, budget)
+            self._publish(fitted, rows, budget)
         self._warn(budget, fitted)
         return self

@@ -1,5 +1,6 @@
 """Binary features: rows ready for a fit, and fitted features that can be asked."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from kfree.inference.features.stepwise import (
 )
 from kfree.inference.loop import Budget, attempt
 from kfree.models.checks import check_weight
+from kfree.models.feature_ranges import check_arithmetic, check_evenness, check_length, check_price, largest_of
 
 Seed = np.random.SeedSequence
 
@@ -97,7 +99,7 @@ class FeatureModel(NamedTuple):
         """The best features of each row; by a sweep of single bits if the time is up."""
         means, budget = self.means, budget or Budget()
         rule = RowRule(exact=not budget.spent)
-        _check_length(X)
+        check_length(X)
         if self.with_intercept and not sp.issparse(X):  # as in the fit: the offset is taken off first
             means, X = Means(means.A, np.zeros(X.shape[1])), X - means.base
             return allocate(FeatureTable(X, np.empty(0)), means, rule, budget)[0]
@@ -127,7 +129,7 @@ class FeatureModel(NamedTuple):
         active = self.rows.active
         weight = self.rows.weight if self.rows.weight.size else np.ones(int(active.sum()))
         Z, means = canonical(self.Z[active], weight, self.means, self.with_intercept)
-        A, base = _in_precision(means, self.components.dtype)
+        A, base = in_precision(means, self.components.dtype)
         return self._replace(components=A, intercept=base).on_all_rows(Z)
 
     def on_all_rows(self, Z: Array, budget: Budget | None = None) -> "FeatureModel":
@@ -140,6 +142,19 @@ class FeatureModel(NamedTuple):
         return self._replace(Z=whole)
 
 
+class HeldFeatures(NamedTuple):
+    """Who has features."""
+
+    n: int  # rows
+    bare: int  # rows that have none
+    counts: Array  # (K,) rows that have each
+
+    @classmethod
+    def of(cls, Z: Array) -> "HeldFeatures":
+        """Of an allocation."""
+        return cls(len(Z), int((~Z.any(axis=1)).sum()), Z.sum(axis=0, dtype=np.int64))
+
+
 class FittedFeatures(NamedTuple):
     """Features as they are published."""
 
@@ -149,16 +164,18 @@ class FittedFeatures(NamedTuple):
     trace: Array  # objective after each step of the best restart
     converged: bool
     restarts: list[Restart]
+    held: HeldFeatures
+    used: int  # features that some row with weight has
     lam: float | None = None  # None: K was given
     window: tuple[float, float] | None = None  # of lam, in which this K is best; None if no path was followed
     path: FeaturePath | None = None
     chosen: ChosenPrice | None = None  # None: lam or K was given
+    rows: Callable[[Any], Array] | None = None  # what rows in blocks have; None: the model says it of all
 
     @property
     def objective(self) -> float:
         """What was minimised; features that no row has cost nothing."""
-        Z = self.model.Z[self.model.rows.active]
-        return self.inertia + (0.0 if self.lam is None else self.lam * int(Z.any(axis=0).sum()))
+        return self.inertia + (0.0 if self.lam is None else self.lam * self.used)
 
 
 class FeatureProblem(NamedTuple):
@@ -175,12 +192,13 @@ class FeatureProblem(NamedTuple):
     def of(cls, X: Any, sample_weight: Any, *, intercept: bool, merge: bool, reduce: bool) -> "FeatureProblem":
         """Bind rows; those without weight are left out. ``merge`` copies; ``reduce`` to fewer columns."""
         weight = check_weight(sample_weight, X.shape[0])
-        _check_length(X)
+        check_length(X)
         active = weight > 0 if weight.size else np.ones(X.shape[0], bool)
         idle = X[~active]
         if not active.all():
             X, weight = X[active], weight[active]
-        _check_evenness(weight)
+        if weight.size:
+            check_evenness(weight.sum(), weight.min())
         X, rows = densify(X), WeightedRows(active, weight, idle)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
@@ -200,10 +218,15 @@ class FeatureProblem(NamedTuple):
             X = X - shift
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             full = FeatureTable(X, weight, intercept=intercept)
-        _check_arithmetic(full)
+        check_arithmetic(full)
         reduced = reduce_columns(X) if reduce else X
         table = full if reduced is X else FeatureTable(reduced, weight, intercept=intercept)
         return cls(table, full, rows, place, shift, dtype)
+
+    @property
+    def n(self) -> int:
+        """Number of rows that are looked at."""
+        return self.full.n
 
     def start(self, init: Any, K: int | None) -> GivenStart | None:
         """The allocation (and means) to start from, None to draw them; K: the number there must be."""
@@ -226,15 +249,6 @@ class FeatureProblem(NamedTuple):
                 raise ValueError(f"The means in init have shape {A.shape}; finite ones {(Z.shape[1], p)} are due.")
         return GivenStart(np.ascontiguousarray(Z[active], np.uint8), A)
 
-    def _check_lam(self, lam: float) -> None:
-        """A price that can be paid many times, and by the lightest row."""
-        most = FEATURES.largest * min(1.0, float(self.full.weight.min()))
-        if lam > most:
-            raise ValueError(
-                f"lam={lam:g} is more than float64 can work with here, {most:.3g}. No feature can save more than the "
-                f"sum of squares of X, {self.full.total:.3g}: any lam above that gives none."
-            )
-
     def fit_fixed(self, K: int, goal: FeatureGoal, seed: Seed, budget: Budget) -> FittedFeatures:
         """K features."""
         found = fit_fixed(self.table, K, goal, seed.spawn(goal.n_init + 1), None, budget)
@@ -243,7 +257,7 @@ class FeatureProblem(NamedTuple):
     def fit_priced(self, goal: FeatureGoal, seed: Seed, budget: Budget) -> FittedFeatures:
         """Features at the price of the goal."""
         assert goal.price is not None
-        self._check_lam(goal.price)
+        check_price(goal.price, float(self.full.weight.min()), self.full.total)
         seeds = seed.spawn(2)[0].spawn(goal.n_init + 1)
         return self._fitted(fit_priced(self.table, goal, seeds, None, budget), budget, goal.price)
 
@@ -266,7 +280,7 @@ class FeatureProblem(NamedTuple):
         self, lam: float, patience: int, most: int | None, goal: FeatureGoal, seed: Seed, budget: Budget
     ) -> FittedFeatures:
         """Features as long as more of them pay."""
-        self._check_lam(lam)
+        check_price(lam, float(self.full.weight.min()), self.full.total)
         path = grow_path(Stepper(self.table, goal, seed, budget), lam, patience, most)
         return self._best_of(path, lam, budget)
 
@@ -308,7 +322,9 @@ class FeatureProblem(NamedTuple):
             model, inertia = self._model(found.run.state, budget)
             follows = None if path is None or lam is None else self._path(path, lam)
             trace, converged = np.array(found.run.trace), bool(found.run.converged)
-            return FittedFeatures(model, inertia, self.full.total, trace, converged, found.restarts, lam, path=follows)
+            used = int(model.Z[model.rows.active].any(axis=0).sum())
+            seen = found.restarts, HeldFeatures.of(model.Z), used
+            return FittedFeatures(model, inertia, self.full.total, trace, converged, *seen, lam, path=follows)
 
         return attempt(describe, describe, budget)
 
@@ -316,7 +332,7 @@ class FeatureProblem(NamedTuple):
         """The features of a finished fit, in the user's columns and units; and what they leave."""
         Z = np.ascontiguousarray(state.Z[:, display_order(state.Z, self.full.weight)])
         means = solve(self.full, Z).means
-        A, base = _in_precision(means._replace(base=means.base + self.shift), self.dtype)
+        A, base = in_precision(means._replace(base=means.base + self.shift), self.dtype)
         inertia = explicit_inertia(self.full, Z, Means(A.astype(float), base.astype(float) - self.shift))
         model = FeatureModel(A, base, self.full.intercept, np.empty((0, 0), np.uint8), self.rows)
         return model.on_all_rows(Z[self.place], budget), inertia
@@ -327,9 +343,9 @@ class FeatureProblem(NamedTuple):
         return FeaturePath(np.arange(len(path.runs)), path.inertia, path.objective(lam), windows(path), means)
 
 
-def _in_precision(means: Means, dtype: Any) -> Means:
+def in_precision(means: Means, dtype: Any) -> Means:
     """The means in single precision, if they are to be and it holds them."""
-    if max(_largest(means.A), _largest(means.base)) > float(np.finfo(dtype).max):
+    if max(largest_of(means.A), largest_of(means.base)) > float(np.finfo(dtype).max):
         return means
     return Means(means.A.astype(dtype), means.base.astype(dtype))
 
@@ -339,55 +355,3 @@ def _of_path(path: StepwisePath, K: int, lam: float) -> FoundFeatures:
     run = path.runs[K]
     trace, converged = [value + lam * K for value in run.trace], run.converged and path.complete
     return FoundFeatures(run._replace(trace=trace, converged=converged), path.restarts[K])
-
-
-def _check_evenness(weight: Array) -> None:
-    """Weights of which the smallest is not lost beside all of them."""
-    if weight.size and weight.sum() / FEATURES.most_uneven > weight.min():
-        raise ValueError(
-            f"sample_weight adds up to {weight.sum():g}, and its smallest positive entry is {weight.min():g}. Features "
-            f"are exact up to a ratio of {FEATURES.most_uneven:g}: raise weights below "
-            f"{weight.sum() / FEATURES.most_uneven:.3g}, or set them to 0, which leaves their rows out."
-        )
-
-
-def _largest(X: Any) -> float:
-    values = X.data if sp.issparse(X) else X
-    return float(np.abs(values).max(initial=0.0))
-
-
-def _check_length(X: Any) -> None:
-    """Rows whose squares float64 holds."""
-    largest, most = _largest(X), np.sqrt(FEATURES.largest)
-    if largest > most / np.sqrt(X.shape[1]):
-        raise ValueError(
-            f"The squares of X are too large for float64: its largest entry is {largest:g}, and entries of "
-            f"{X.shape[1]} columns may be up to {most / np.sqrt(X.shape[1]):.3g}. Divide X by {largest:g}, in fit, too."
-        )
-
-
-def _check_arithmetic(table: FeatureTable) -> None:
-    """Sums of squares that float64 holds, and in which the differences between rows are not lost."""
-    X, largest = table.X, _largest(table.X)
-    # light rows may have means that are longer, and heavy ones differences that are smaller, by this in their squares
-    ratio = table.mass / table.weight.min() / table.n
-    least, most = FEATURES.smallest * ratio, FEATURES.largest / ratio
-    if largest > 0 and not (least < table.square.max() < most and least < table.total < most):
-        raise ValueError(
-            f"The sum of squares of X (largest entry {largest:g}, weights included) is {table.total:g}; float64 can "
-            f"work with {least:.3g} to {most:.3g}, with and without weights. Divide X by {largest:g} and sample_weight "
-            "by its mean; lam scales with the weights and with the squares of X."
-        )
-    if table.spread < FEATURES.far * table.total and not _nearly_equal(X):
-        raise ValueError(
-            f"The rows are too far from the origin for what they differ by: of their sum of squares {table.total:.3g} "
-            f"only {table.spread:.3g} is about their mean, and shares below {FEATURES.far:g} are lost to rounding. "
-            "Subtract the mean, or use base='intercept', which does."
-        )
-
-
-def _nearly_equal(X: Any) -> bool:
-    """Whether all rows are the same but for rounding: one mean is all they have."""
-    ends = [X.min(axis=0), X.max(axis=0)]
-    low, high = (end.toarray() if sp.issparse(X) else end for end in ends)
-    return bool((high - low <= FEATURES.far * np.maximum(np.abs(low), np.abs(high))).all())

@@ -86,7 +86,7 @@ def look(block: RowBlock, beside: Beside, family: Family, weighting: str) -> Loo
     X, n = block.X, block.X.shape[0]
     weight = block.weight
     if n == 0:
-        users, far = WeightRange(0.0, np.inf) if weight.size else WeightRange(), np.full(X.shape[1], np.inf)
+        users, far = WeightRange(0.0, np.inf), np.full(X.shape[1], np.inf)  # what leaves others as they are
         about = ((block.number, 0),), X.shape[1], sp.issparse(X), 0, bool(weight.size)
         return Look(*about, users, users, 0.0, 0.0, Ends(), -np.inf, (far, -far, far))
     check_finite(X)

@@ -102,7 +102,8 @@ class DaskTable:
         what it says of none."""
         chunks = (tuple(sizes), *((size,) for size in like.shape[1:]))
         drop = 1 if like.ndim == 1 else None
-        return self.array.map_blocks(function, dtype=like.dtype, chunks=chunks, drop_axis=drop, meta=like)
+        asked = partial(_of_rows, pickle.dumps(function))  # else its arrays may come unaligned
+        return self.array.map_blocks(asked, dtype=like.dtype, chunks=chunks, drop_axis=drop, meta=like)
 
 
 def map_rows(X: Any, function: Callable[[Any], Array], dtype: Any, width: int | None = None) -> Any:
@@ -214,6 +215,11 @@ def _block(number: int, X: Any, weight: Any) -> RowBlock:
     if weight.size and weight.size != X.shape[0]:
         raise BlockError(number, f"sample_weight has {weight.size} entries where X has {X.shape[0]} rows.")
     return RowBlock(X, weight, number)
+
+
+def _of_rows(sent: bytes, X: Any) -> Any:
+    """A function of the rows of a block as kernels take them."""
+    return _unpacked(sent)(_block(0, X, None).X)
 
 
 def _aligned(values: Array) -> Array:

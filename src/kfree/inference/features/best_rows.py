@@ -84,16 +84,23 @@ def allocate(table: FeatureTable, means: Means, rule: RowRule, budget: Budget) -
 
     def of_span(span: slice) -> None:
         P = relative_products(table, means, span)
-        improve_rows(P, G, slack[span], rule, budget.stop, Z[span], cost[span])
-        for start in _starts(P, G) if K else ():
-            other = cost[span].copy()
-            improve_rows(P, G, slack[span], rule, budget.stop, start, other)
-            better = other < cost[span] - slack[span]
-            Z[span][better], cost[span][better] = start[better], other[better]
+        Z[span], cost[span] = search_rows(P, G, slack[span], rule, budget.stop)
 
     for _ in table.each(of_span):
         pass
     return Z, np.maximum(square + cost, 0.0)
+
+
+def search_rows(P: Array, G: Array, slack: Array, rule: RowRule, stop: Array) -> tuple[Array, Array]:
+    """Best rows from scratch, and what they cost besides their squares."""
+    Z, cost = np.zeros(P.shape, np.uint8), np.empty(len(P))
+    improve_rows(P, G, slack, rule, stop, Z, cost)
+    for start in _starts(P, G) if G.size else ():
+        other = cost.copy()
+        improve_rows(P, G, slack, rule, stop, start, other)
+        better = other < cost - slack
+        Z[better], cost[better] = start[better], other[better]
+    return Z, cost
 
 
 def _starts(P: Array, G: Array) -> list[Array]:

@@ -27,10 +27,14 @@ def removal_costs(table: FeatureTable, state: FeatureState) -> Array:
     if table.uneven:  # sums of all rows do not say what light ones do
         cost = np.array([without(table, state, k).inertia for k in range(state.K)]) - state.inertia
         return np.maximum(cost, 0.0)
-    S, _ = table.sums(state.Z)
+    return costs_of_removal(table.sums(state.Z)[0], state.means.A, intercept=table.intercept)
+
+
+def costs_of_removal(S: Array, A: Array, *, intercept: bool) -> Array:
+    """The same from sums of bits (with an intercept its column is the first) and the means."""
     whole = S.diagonal().max(initial=0.0) or 1.0  # weights may be so small that one over them overflows
-    inverse = np.linalg.pinv(S / whole, hermitian=True).diagonal()[1 if table.intercept else 0 :]
-    length = np.einsum("ij,ij->i", state.means.A, state.means.A)
+    inverse = np.linalg.pinv(S / whole, hermitian=True).diagonal()[1 if intercept else 0 :]
+    length = np.einsum("ij,ij->i", A, A)
     return np.where(length > 0, whole * length / np.maximum(inverse, np.finfo(float).tiny), 0.0)
 
 
