@@ -146,13 +146,17 @@ class Or:
 
     def accepts(self, value: Any) -> bool:
         """Whether there is nothing to say."""
-        return any(kind.accepts(value) for kind in self.kinds)
+        return self._kind_of(value).accepts(value)
 
     def check(self, name: str, value: Any) -> None:
-        """Let the kind that a value is of look at it; if it is of none, a number, or else the first, says so."""
+        """Let the kind that a value is of look at it."""
+        self._kind_of(value).check(name, value, self.words)
+
+    def _kind_of(self, value: Any) -> "Number | Choice | Flag | Nothing | Given":
+        """The first kind that takes a value, as a number out of range may still look like something given; if none
+        does, a number, or else the first, says so."""
         numbers = [kind for kind in self.kinds if isinstance(kind, Number)]
-        kind = next((kind for kind in self.kinds if kind.takes(value)), (numbers or self.kinds)[0])
-        kind.check(name, value, self.words)
+        return next((kind for kind in self.kinds if kind.takes(value)), (numbers or self.kinds)[0])
 
 
 Kind = Number | Choice | Flag | Nothing | Given | Or
