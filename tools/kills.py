@@ -1,6 +1,7 @@
 """Fits on a Dask cluster whose workers are killed at random: the same bits, or an error; never a hang.
 
-python tools/kills.py 200        at least so many kills; prints a line for every fit and the counts at the end
+python tools/kills.py 200             at least so many kills; prints a line for every fit and the counts at the end
+python tools/kills.py 50 topics       of one kind of fit
 """
 
 import logging
@@ -15,17 +16,44 @@ import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
-from kfree import DPMeans
+from kfree import DPMeans, HDPTopics, KernelDPMixture, KFeatures, VariationalDPMixture
 
 N, P, K = 240_000, 6, 12
-#: Fits of different walks: few passes; many passes that open clusters; extremes.
-FITS = {"auto": {}, "n_clusters": {"n_clusters": 9}, "radius": {"radius": 14.0, "tol": 0.0, "max_iter": 25}}
+CHUNK = 30_000
 
 
 def rows():
     """A table of a dozen groups."""
     rng = np.random.default_rng(0)
     return (rng.normal(0, 6, size=(K, P))[rng.integers(K, size=N)] + rng.normal(size=(N, P))).astype("f4")
+
+
+def counts():
+    """Short documents about five things."""
+    rng = np.random.default_rng(1)
+    kinds = rng.dirichlet(np.full(40, 0.1), 5)
+    return rng.poisson(30 * kinds[rng.integers(5, size=N)]).astype(float) + np.eye(40)[np.arange(N) % 40]
+
+
+def sums():
+    """Rows that are sums of three parts."""
+    rng = np.random.default_rng(2)
+    return rng.integers(2, size=(N, 3)) @ rng.normal(0, 4, size=(3, P)) + rng.normal(size=(N, P))
+
+
+CENTRES = "labels_", "cluster_centers_", "objective_trace_", "inertia_"
+MIXTURE = "labels_", "weights_", "means_", "covariances_"
+#: Fits of different walks, each with its rows and what is compared: of clusters few passes, many that open clusters,
+#: and extremes.
+FITS = {
+    "auto": (lambda: DPMeans(), rows, CENTRES),
+    "n_clusters": (lambda: DPMeans(n_clusters=9), rows, CENTRES),
+    "radius": (lambda: DPMeans(radius=14.0, tol=0.0, max_iter=25), rows, CENTRES),
+    "mixture": (lambda: VariationalDPMixture(), rows, (*MIXTURE, "free_energy_trace_")),
+    "kernel": (lambda: KernelDPMixture(features=200, n_candidates=20, random_state=0), rows, (*MIXTURE, "objective_")),
+    "topics": (lambda: HDPTopics(random_state=0), counts, ("doc_labels_", "components_", "objective_trace_")),
+    "features": (lambda: KFeatures(3, n_init=2, random_state=0), sums, ("components_", "Z_", "objective_trace_")),
+}
 
 
 class Killer(threading.Thread):
@@ -57,22 +85,25 @@ class Killer(threading.Thread):
                 pass
 
 
-def same(spread, whole):
-    """Whether two models are equal to the last bit."""
-    return (
-        np.array_equal(spread.labels_.compute(), whole.labels_)
-        and np.array_equal(spread.cluster_centers_, whole.cluster_centers_)
-        and np.array_equal(spread.objective_trace_, whole.objective_trace_)
-        and spread.inertia_ == whole.inertia_
-    )
+def found(model, names):
+    """What a fit has found, as arrays."""
+    values = (getattr(model, name) for name in names)
+    return [np.asarray(value.compute() if hasattr(value, "compute") else value) for value in values]
 
 
-def main(wanted):
-    """Fit until so many workers have been killed."""
+def main(wanted, *names):
+    """Fit until so many workers have been killed: all kinds of fits, or those named."""
     warnings.simplefilter("ignore")
     logging.getLogger("kfree").setLevel(logging.ERROR)
-    X, counts, kills, turn, longest = rows(), {"equal": 0, "error": 0, "OTHER BITS": 0}, 0, 0, 0.0
-    whole = {name: DPMeans(**kind).fit(X) for name, kind in FITS.items()}
+    names = names or tuple(FITS)
+    tables = {make: make() for make in {FITS[name][1] for name in names}}
+
+    def blocks(name):
+        return da.from_array(tables[FITS[name][1]], chunks=(CHUNK, -1))
+
+    # without a client blocks are made here; what clusters are has been compared with memory elsewhere
+    whole = {name: found(FITS[name][0]().fit(blocks(name)), FITS[name][2]) for name in names}
+    counts, kills, turn, longest = {"equal": 0, "error": 0, "OTHER BITS": 0}, 0, 0, 0.0
     while kills < wanted:
         with (
             LocalCluster(
@@ -81,17 +112,21 @@ def main(wanted):
             Client(cluster),
         ):
             for _ in range(6):  # a cluster that has lost many
-                name = list(FITS)[turn % len(FITS)]
+                name = names[turn % len(names)]
+                make, _, compared = FITS[name]
                 killer, begun = Killer(cluster, turn), time.monotonic()
-                made, error = da.from_array(X, chunks=(30_000, -1)), None
+                said, error = "error", None
                 killer.start()
                 try:
-                    spread = DPMeans(**FITS[name]).fit(made)
+                    spread = make().fit(blocks(name))
+                    killer.stop.set()
+                    killer.join()
+                    equal = map(np.array_equal, found(spread, compared), whole[name])
+                    said = "equal" if all(equal) else "OTHER BITS"
                 except Exception as raised:
                     error = raised
                 killer.stop.set()
                 killer.join()
-                said = "error" if error is not None else "equal" if same(spread, whole[name]) else "OTHER BITS"
                 counts[said] += 1
                 kills, turn, seconds = kills + killer.kills, turn + 1, time.monotonic() - begun
                 longest = max(longest, seconds)
@@ -101,4 +136,4 @@ def main(wanted):
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 200))
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 200, *sys.argv[2:]))
