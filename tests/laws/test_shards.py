@@ -109,6 +109,16 @@ def test_rows_in_other_powers_of_two_change_no_bit(name, size, sparse):
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["mahalanobis", "binomial", "negative_binomial"])
+def test_what_a_family_learns_from_all_rows_changes_no_bit(name):
+    X = draw_rows(name, 800, 3, seed=7)
+    whole = in_memory(DPMeans(divergence=name, n_clusters=4), X, None)
+    with pytest.MonkeyPatch.context() as patch:
+        spread = fit_in_blocks(DPMeans(divergence=name, n_clusters=4), X, None, [1, 500], patch)
+    assert_same(spread, whole)
+
+
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("weighting", ["length", "relative"])
 def test_rows_that_weigh_by_their_length_change_no_bit(weighting):
     X = np.random.default_rng(0).poisson(3.0, size=(800, 4)) + 1

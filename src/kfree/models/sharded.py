@@ -255,7 +255,7 @@ class ShardedProblem(Problem):
         """Bind rows that were looked at with this divergence."""
         family, name = make_family(divergence), uuid.uuid4().hex
         if type(family).adapt is not Family.adapt:
-            adapted = family.adapt(_summary(blocks, seen, family, weighting))
+            adapted = family.adapt(_summary(blocks, seen))
             if (family.lower, family.upper) != (adapted.lower, adapted.upper):
                 seen = blocks.ask(look, (adapted, weighting), _joined)
             family = adapted
@@ -355,20 +355,21 @@ def mean_size(blocks: Blocks, seen: Look, family: Family) -> float:
     return float(np.ldexp(sizes.value / total.value, exponent))
 
 
-def mean_of_blocks(blocks: Blocks, seen: Look, family: Family) -> tuple[Array, float]:
+def mean_of_blocks(blocks: Blocks, seen: Look) -> tuple[Array, float]:
     """The mean (p,) of rows by the weights that users gave, and the sum of these."""
     users = seen.users
     plain, none = seen._replace(weights=users), np.zeros(seen.p)
-    make = MakeShard(uuid.uuid4().hex, family, "none", 0.0, seen.ends, users, _grid(plain, none, 1.0), none)
+    plainly = make_family("sqeuclidean")  # the family of a fit may not be able to measure yet
+    make = MakeShard(uuid.uuid4().hex, plainly, "none", 0.0, seen.ends, users, _grid(plain, none, 1.0), none)
     whole, total_weight = _whole(blocks, make, plain)
     total, mass = whole.values()
     return total[0] / mass[0], total_weight
 
 
-def _summary(blocks: Blocks, seen: Look, family: Family, weighting: str) -> Summary:
+def _summary(blocks: Blocks, seen: Look) -> Summary:
     """What families may adapt to, of all rows."""
     users = seen.users
-    mean, total_weight = mean_of_blocks(blocks, seen, family)
+    mean, total_weight = mean_of_blocks(blocks, seen)
 
     def covariance() -> Array:
         spread = blocks.ask(ask_block, (Away(mean),), np.maximum)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfree.families import Array, make_family
+from kfree.families import Array
 from kfree.inference.clusters.how_many.subsample import Pilot
 from kfree.models.mixture_model import floats
 from kfree.models.sharded import Look, Products, ShardedProblem, ask_block, first_look, mean_of_blocks
@@ -36,7 +36,7 @@ def in_floats(block: RowBlock) -> RowBlock:
 def units_of_blocks(blocks: Blocks, seen: Look, *, by_column: bool) -> Fine:
     """Units in which rows have a spread of about one, and the variances of columns in them."""
     least, largest, _ = seen.extent
-    mean, total_weight = mean_of_blocks(blocks, seen, make_family("sqeuclidean"))
+    mean, total_weight = mean_of_blocks(blocks, seen)
     mean = np.where(least == largest, least, mean)  # but for rounding it is
     coarse = coarse_units(mean, float(np.maximum(np.abs(least), np.abs(largest)).max()))
     ends = np.abs(coarse.rows(np.stack([least, largest]))).max(axis=0)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfree.families import Array, Family, make_family
+from kfree.families import Array, Family
 from kfree.families.conjugate import Conjugate, Facts
 from kfree.inference.loop import Budget
 from kfree.inference.variational.greedy import FoundMixture, GreedyGoal, close
@@ -170,7 +170,7 @@ def _facts(blocks: Blocks, seen: Look, wish: MixtureWish) -> tuple[Units, Facts,
     """Units of all rows, what default priors depend on, and whether rows do not differ."""
     family, p = wish.family, seen.p
     if not family.continuous:
-        mean, _ = mean_of_blocks(ChangedBlocks(blocks, in_floats), seen, make_family(_PLAIN))
+        mean, _ = mean_of_blocks(ChangedBlocks(blocks, in_floats), seen)
         return Units.of_counts(p), Facts(p, 1.0, mean), False
     fine = units_of_blocks(blocks, seen, by_column=wish.learn and family.column_units)
     return fine.units, *facts_of_units(fine.spread, fine.variance)

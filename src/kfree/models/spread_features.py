@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfree.families import Array, Family, make_family
+from kfree.families import Array, Family
 from kfree.inference.clusters.cluster_numbers import CLUSTERS
 from kfree.inference.features.allocation import Means
 from kfree.inference.features.best_rows import RowRule
@@ -106,7 +106,7 @@ class SpreadFeatures(NamedTuple):
     @classmethod
     def of(cls, blocks: Blocks, seen: Look, *, intercept: bool) -> "SpreadFeatures":
         """Bind rows that were looked at."""
-        mean, total_weight = mean_of_blocks(blocks, seen, make_family("sqeuclidean"))
+        mean, total_weight = mean_of_blocks(blocks, seen)
         check_evenness(total_weight, seen.users.lightest)
         shift = mean if intercept and not seen.sparse else np.zeros(seen.p)
         points = np.stack([shift, mean])
