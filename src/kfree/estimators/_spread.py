@@ -1,5 +1,6 @@
 """Dask collections as X: rows that stay where they are while clusters are fitted, and what models say of them."""
 
+import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -124,8 +125,8 @@ class RowsSpread:
         return self._table.like(labels, self._sizes, np.int32)
 
     def ask(self, function: Callable[[Any], Array], dtype: Any) -> Any:
-        """What a function of rows says of all of them, lazily."""
-        return map_rows(self._table.array, function, dtype)
+        """What a function of rows says of all of them, lazily, as a Dask array with blocks of known sizes."""
+        return self._table.lazily(function, self._all_sizes, np.empty(0, dtype))
 
     def lazily(self, here: Array, function: Callable[[Any], Array] | None) -> Any:
         """Entries of rows, made of each block when they are asked for; ``here`` is what there is of them in memory, or
@@ -210,7 +211,8 @@ def by_block(dtype: Any, width: Callable[..., int] | None = None) -> Callable[[A
             kind = np.dtype(dtype) if dtype is not None else _kind(table.array.dtype)
             columns = None if width is None else width(self, **kwargs)
             nothing = np.empty((0,) if columns is None else (0, columns), kind)
-            said = partial(_of_block, self, method.__name__, args, kwargs, nothing)
+            # as it is now: answers that are asked for later are not those of a later fit
+            said = partial(_of_block, pickle.dumps(self), method.__name__, args, kwargs, nothing)
             _warn_of_large_blocks(table.array.chunks[0], nothing, method.__name__)
             return map_rows(X, said, kind, columns)
 
@@ -236,11 +238,11 @@ def _warn_of_large_blocks(sizes: Any, nothing: Array, what: str) -> None:
         )
 
 
-def _of_block(estimator: Any, method: str, args: Any, kwargs: Any, nothing: Array, X: Any) -> Array:
+def _of_block(sent: bytes, method: str, args: Any, kwargs: Any, nothing: Array, X: Any) -> Array:
     """What an estimator says of a block, as plain numbers."""
     if not X.shape[0]:
         return nothing
-    said = getattr(estimator, method)(X, *args, **kwargs)
+    said = getattr(pickle.loads(sent), method)(X, *args, **kwargs)
     return said if isinstance(said, np.ndarray) else np.asarray(said)
 
 

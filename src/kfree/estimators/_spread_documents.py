@@ -76,13 +76,13 @@ def spread_documents(estimator: Any, X: Any, sample_weight: Any) -> SpreadDocume
 
 def refuse_what_moves_cells(estimator: Any) -> None:
     """Parameters with which a fit would visit cells one by one."""
-    way_out = "kfree.read(X) brings the documents to a file here, block by block, and takes every parameter."
+    way_out = "If there is room, pass X.compute(), which is fitted with every parameter."
     if estimator.search == "paper":
         raise ValueError(
-            f"search='paper' visits cells one by one, which blocks of Dask do not allow. Use search='anneal'; {way_out}"
+            f"search='paper' visits cells one by one, which blocks of Dask do not allow. Use search='anneal'. {way_out}"
         )
     if estimator.refine is not None:
         raise ValueError(
-            f"refine={estimator.refine!r} moves cells one by one, which blocks of Dask do not allow. Leave it out; "
+            f"refine={estimator.refine!r} moves cells one by one, which blocks of Dask do not allow. Leave it out. "
             f"{way_out}"
         )

@@ -14,6 +14,7 @@ from kfree.estimators._endings import all_or_nothing, warn_unfinished
 from kfree.estimators._fitted_topics import OF_BLOCKS, FittedTopics
 from kfree.estimators._running import Words
 from kfree.estimators._sklearn import weight_of
+from kfree.estimators._spread import refuse_batch
 from kfree.estimators._spread_documents import BY_CELL, BY_DOCUMENT, SpreadDocuments, spread_documents
 from kfree.inference.loop import Budget, attempt
 from kfree.inference.topics.coherence import rank_words
@@ -269,6 +270,7 @@ class HDPTopics(FittedTopics):
         -------
         self
         """
+        refuse_batch(X)
         if not hasattr(self, "_topics"):
             return self.fit(X, y, sample_weight=sample_weight)
         self._check_parameters()

@@ -449,7 +449,8 @@ class DaskPiece:
     label = "the Dask dataframe"
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame
+        names = {name: str(name) for name in frame.columns if not isinstance(name, str)}
+        self._frame = frame.rename(columns=names) if names else frame  # Arrow calls columns by text
 
     def schema(self) -> Any:
         """As Dask plans it."""
@@ -466,7 +467,7 @@ class DaskPiece:
         import pyarrow as pa
 
         def each() -> Iterator[Any]:
-            for part in parts_of(self._frame[wanted.names]):
+            for (part,) in parts_of(self._frame[wanted.names]):
                 yield from pa.Table.from_pandas(part, preserve_index=False).to_batches()
 
         return _Counted(self.label, "a dataframe").each(each, wanted.rows)

@@ -134,7 +134,9 @@ def _write_all(part: Path, as_csv: bool, model: Any, source: Any, asked: tuple[s
             columns = dict(zip(ids.column_names, ids.columns))
             for one, answer in zip(asked, answers):
                 for name, values in _said(model, one, answer):
-                    columns[f"{name}_" if name in columns else name] = pa.array(values)
+                    while name in columns:
+                        name += "_"
+                    columns[name] = pa.array(values)
             table = pa.table(columns)
             if writer is None:
                 writer = (csv.CSVWriter if as_csv else parquet.ParquetWriter)(str(part), table.schema)
@@ -149,7 +151,7 @@ def _of_blocks(model: Any, X: Any, asked: tuple[str, ...]) -> Iterator[tuple[Any
     import pyarrow as pa
 
     start = 0
-    for answers in zip(*(parts_of(getattr(model, one)(X)) for one in asked)):
+    for answers in parts_of(*(getattr(model, one)(X) for one in asked)):
         n = len(answers[0])
         yield pa.table({"row": np.arange(start, start + n)}), list(answers)
         start += n

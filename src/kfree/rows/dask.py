@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -30,6 +31,8 @@ _LARGE = 100_000
 # Seconds between looks at tasks; without any progress after which they are asked again of whoever is there; and how
 # often.
 _LOOK, _PATIENCE, _ATTEMPTS = 2.0, 12.0, 3
+# Seconds after which a worker that has not been heard of does no work.
+_SILENCE = 20.0
 
 _NONE = np.empty(0)
 
@@ -50,18 +53,15 @@ class DaskTable:
 
     def blocks(self) -> Blocks:
         """The blocks, on the cluster that is this process's; without one they are made here, one after the other."""
-        rows = list(self.array.to_delayed().ravel())
-        weights = [None] * len(rows) if self._weight is None else list(self._weight.to_delayed().ravel())
+        import dask
+
+        # as they are: rows and weights of one shuffle, optimised apart, would be shuffled apart
+        made = list(self.array.to_delayed(optimize_graph=False).ravel())
+        if self._weight is not None:
+            weights = self._weight.to_delayed(optimize_graph=False).ravel()
+            made = [dask.delayed(_pair, pure=True)(X, weight) for X, weight in zip(made, weights)]
         client = _client()
-        if client is None:
-            import dask
-
-            def fetch(number: int) -> RowBlock:
-                X, weight = dask.compute(rows[number], weights[number])
-                return _block(number, X, weight)
-
-            return NearBlocks(fetch, len(rows))
-        return WorkerBlocks(client, rows, weights)
+        return NearBlocks(_Maker(made), len(made)) if client is None else WorkerBlocks(client, made)
 
     def gathered(self) -> tuple[Any, Any]:
         """All rows and weights, in this process."""
@@ -106,6 +106,41 @@ class DaskTable:
         return self.array.map_blocks(asked, dtype=like.dtype, chunks=chunks, drop_axis=drop, meta=like)
 
 
+class _Maker:
+    """Makes blocks in this process whenever they are asked for; they must be the same rows each time."""
+
+    def __init__(self, made: list[Any]) -> None:
+        self._made = made
+        self._seen: dict[int, int] = {}
+
+    def __call__(self, number: int) -> RowBlock:
+        """The rows of a block."""
+        block = _block(number, self._made[number].compute())
+        fingerprint = _fingerprint(block)
+        if self._seen.setdefault(number, fingerprint) != fingerprint:
+            raise BlockError(
+                number,
+                "they come in another order, or are others, each time the block is made, as those of shuffle, merge "
+                "and set_index do without a cluster. Start a Client or call X.persist() before, or bring the rows to "
+                "a file: kfree.read(X).",
+            )
+        return block
+
+
+def _pair(X: Any, weight: Any) -> tuple[Any, Any]:
+    """Rows with their weights, which are made together or not at all."""
+    return X, weight
+
+
+def _fingerprint(block: RowBlock) -> int:
+    """What changes if rows or their order do."""
+    X, code = block.X, 0
+    parts = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
+    for part in (*parts, block.weight):
+        code = crc32(np.ascontiguousarray(part).view(np.uint8).data, code)
+    return code
+
+
 def map_rows(X: Any, function: Callable[[Any], Array], dtype: Any, width: int | None = None) -> Any:
     """What a function of rows gives for each block: as long as the rows, lazily; of a dataframe a series (or frame)
     with its index."""
@@ -143,10 +178,13 @@ def map_parts(values: Any, function: Callable[[Any], Any], width: int | None = N
     return values.map_blocks(function, dtype=values.dtype, chunks=chunks, meta=values._meta)
 
 
-def parts_of(X: Any) -> Iterator[Any]:
-    """The blocks of a collection, one after the other, in this process."""
-    for part in np.ravel(X.to_delayed()):
-        yield part.compute()
+def parts_of(*collections: Any) -> Iterator[tuple[Any, ...]]:
+    """The blocks of collections that were made of the same one, one after the other, in this process. What they are
+    made of is made once for all of them."""
+    import dask
+
+    for parts in zip(*(np.ravel(X.to_delayed(optimize_graph=False)) for X in collections)):
+        yield dask.compute(*parts)
 
 
 def header_of(frame: Any) -> Any:
@@ -158,15 +196,37 @@ def header_of(frame: Any) -> Any:
 
 def rows_as_blocks(X: Any) -> Any:
     """A collection as an array whose blocks are whole rows."""
+    from dask.delayed import Delayed
+
+    if isinstance(X, Delayed):  # which has whatever attribute it is asked for
+        raise TypeError(
+            "X is a Dask Delayed, of which nobody knows what it will be. Pass da.from_delayed(X, shape, dtype), "
+            "dd.from_delayed(X), or X.compute()."
+        )
     if hasattr(X, "columns"):
-        X = X.to_dask_array()
+        X = _numbers_of(X)
     if not hasattr(X, "chunks"):
         raise TypeError(f"X is a Dask {type(X).__name__}. Pass a Dask array or dataframe.")
     if X.ndim != 2:
         raise ValueError(f"X is a Dask array with {X.ndim} axes; rows and columns are needed.")
     if X.dtype.kind not in "biuf":
-        raise ValueError(f"X holds values of type {X.dtype}. Select the columns that are numbers.")
+        raise ValueError(
+            f"X holds values of type {X.dtype}. Select the columns that are numbers, or make them numbers: "
+            "X.astype(float)."
+        )
     return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
+
+
+def _numbers_of(frame: Any) -> Any:
+    """A Dask dataframe as an array of one type, as scikit-learn makes of such frames in memory."""
+    from pandas.api.types import is_numeric_dtype
+
+    kinds = list(header_of(frame).dtypes)
+    plain = all(isinstance(kind, np.dtype) for kind in kinds)
+    if (len(set(kinds)) == 1 and plain) or not all(map(is_numeric_dtype, kinds)):
+        return frame.to_dask_array()
+    single = plain and np.result_type(*kinds) in (np.float16, np.float32)
+    return frame.astype(np.float32 if single else np.float64).to_dask_array()
 
 
 def _as_weight(weight: Any, X: Any) -> Any:
@@ -208,8 +268,22 @@ def _client() -> Any:
         return None
 
 
-def _block(number: int, X: Any, weight: Any) -> RowBlock:
-    """Values as kernels take them."""
+def _step_aside() -> contextlib.ExitStack:
+    """A fit inside of a task of the cluster waits for other tasks: until it ends, its thread is free for them."""
+    from distributed import get_worker, worker_client
+
+    stack = contextlib.ExitStack()
+    try:
+        get_worker()
+    except ValueError:
+        return stack
+    stack.enter_context(worker_client())
+    return stack
+
+
+def _block(number: int, made: Any) -> RowBlock:
+    """Rows, or rows and weights, as kernels take them."""
+    X, weight = made if isinstance(made, tuple) else (made, None)
     X = _aligned_sparse(X.tocsr()) if hasattr(X, "tocsr") else _aligned(np.asarray(X))
     weight = _NONE if weight is None else _aligned(np.ascontiguousarray(weight, dtype=np.float64))
     if weight.size and weight.size != X.shape[0]:
@@ -219,7 +293,7 @@ def _block(number: int, X: Any, weight: Any) -> RowBlock:
 
 def _of_rows(sent: bytes, X: Any) -> Any:
     """A function of the rows of a block as kernels take them."""
-    return _unpacked(sent)(_block(0, X, None).X)
+    return _unpacked(sent)(_block(0, X).X)
 
 
 def _aligned(values: Array) -> Array:
@@ -253,23 +327,21 @@ def _beside(table: str, number: int) -> Beside:
         return _BESIDE.setdefault((table, number), {})
 
 
-def _bundle(
-    table: str, numbers: Sequence[int], rows: list[Any], weights: list[Any], question: Question, sent: Any, merge: Any
-) -> Any:
+def _bundle(table: str, numbers: Sequence[int], made: list[Any], question: Question, sent: Any, merge: Any) -> Any:
     """The merged answers of some blocks that are here."""
     merged, arguments = None, _unpacked(sent)
     with set_span_threads(1):
         for place, number in enumerate(numbers):
-            block = _block(number, rows[place], weights[place])
+            block = _block(number, made[place])
             said = answer(question, block, _beside(table, number), arguments)
             merged = said if place == 0 else merge(merged, said)
     return merged
 
 
-def _one(table: str, number: int, rows: Any, weight: Any, question: Question, sent: Any) -> Any:
+def _one(table: str, number: int, made: Any, question: Question, sent: Any) -> Any:
     """The answer of one block."""
     with set_span_threads(1):
-        return answer(question, _block(number, rows, weight), _beside(table, number), _unpacked(sent))
+        return answer(question, _block(number, made), _beside(table, number), _unpacked(sent))
 
 
 def _merged(parts: list[Any], merge: Any) -> Any:
@@ -303,13 +375,12 @@ class WorkersLost(RuntimeError):
 class WorkerBlocks(Blocks):
     """Blocks that lie on the workers of a cluster: they are made once, and again if the worker that has one is lost."""
 
-    def __init__(self, client: Any, rows: list[Any], weights: list[Any]) -> None:
-        self._client, self._table = client, uuid.uuid4().hex
-        self._numbers, self.count = list(range(len(rows))), len(rows)
+    def __init__(self, client: Any, made: list[Any]) -> None:
+        self._client, self._table, self._aside = client, uuid.uuid4().hex, _step_aside()
+        self._heard: dict[str, tuple[float, float]] = {}
+        self._numbers, self.count = list(range(len(made))), len(made)
         self._homes: list[tuple[str | None, list[int]]] = []
-        self._weights = [None if weight is None else client.compute(weight) for weight in weights]
-        self._rows = client.compute(rows)
-        self._rows = self._await(self._rows, [partial(client.compute, block) for block in rows])
+        self._made = self._await(client.compute(made), [partial(client.compute, block) for block in made])
         self._homes = self._where()
         self._forget = weakref.finalize(self, _forget_everywhere, client, self._table)
 
@@ -324,8 +395,7 @@ class WorkerBlocks(Blocks):
         sent = self._send(arguments)
 
         def submit(numbers: list[int], home: str | None) -> Any:
-            rows, weights = [self._rows[i] for i in numbers], [self._weights[i] for i in numbers]
-            task = _bundle, self._table, numbers, rows, weights, question, sent, merge
+            task = _bundle, self._table, numbers, [self._made[i] for i in numbers], question, sent, merge
             return self._client.submit(*task, pure=False, **_at(home))
 
         parts = self._answers(submit)
@@ -341,7 +411,7 @@ class WorkerBlocks(Blocks):
         homes = self._home_of()
 
         def submit(i: int, home: str | None) -> Any:
-            task = _one, self._table, i, self._rows[i], self._weights[i], question, sent
+            task = _one, self._table, i, self._made[i], question, sent
             return self._client.submit(*task, pure=False, **_at(home))
 
         tasks = [submit(i, homes.get(i)) for i in self._numbers]
@@ -350,6 +420,7 @@ class WorkerBlocks(Blocks):
     def close(self) -> None:
         """What was kept beside the blocks may go."""
         self._forget()
+        self._aside.close()
 
     def _send(self, arguments: Sequence[Any]) -> Any:
         """Arguments for many tasks: large ones go once, as a task whose worker may be lost, unlike scattered data."""
@@ -372,9 +443,9 @@ class WorkerBlocks(Blocks):
 
     def _home_of(self) -> dict[int, str]:
         """A worker that has a block, for each."""
-        held = self._client.who_has(self._rows)
+        held = self._client.who_has(self._made)
         alive = self._client.scheduler_info(n_workers=-1)["workers"]
-        places = {i: [w for w in held.get(self._rows[i].key, ()) if w in alive] for i in self._numbers}
+        places = {i: [w for w in held.get(self._made[i].key, ()) if w in alive] for i in self._numbers}
         return {i: workers[0] for i, workers in places.items() if workers}
 
     def _answers(self, submit: Callable[[list[int], str | None], Any]) -> list[Any]:
@@ -403,7 +474,7 @@ class WorkerBlocks(Blocks):
                 done = sum(task.status == "finished" for task in tasks)
                 if done == len(tasks):
                     return tasks
-                stuck = time.monotonic() - since > _PATIENCE and not self._anybody_works()
+                stuck = not self._anybody_works() and time.monotonic() - since > _PATIENCE
                 if done > last:
                     last, since = done, time.monotonic()
                 if bad:
@@ -424,9 +495,19 @@ class WorkerBlocks(Blocks):
             raise
 
     def _anybody_works(self) -> bool:
-        """Whether a worker that is there has something in work: the tasks, or what they need."""
+        """Whether a worker that is there, and says so, has something in work: the tasks, or what they need."""
         busy = self._client.processing()
-        return any(busy.get(worker) for worker in self._alive())
+        speaking = [worker for worker, known in self._alive().items() if self._speaks(worker, known)]
+        return any(busy.get(worker) for worker in speaking)
+
+    def _speaks(self, worker: str, known: Any) -> bool:
+        """Whether a worker has been heard of lately: one that is stopped keeps its tasks and says nothing."""
+        now, said = time.monotonic(), known.get("last_seen", 0.0)
+        last, since = self._heard.get(worker, (None, now))
+        if said != last:
+            since = now
+        self._heard[worker] = said, since
+        return now - since < _SILENCE
 
     def _lost(self, tasks: list[Any], bad: list[int]) -> Exception:
         workers = sorted(self._alive())
@@ -459,4 +540,5 @@ def _forget_everywhere(client: Any, table: str) -> None:
 
         if client.status == "running":
             for worker in client.scheduler_info(n_workers=-1)["workers"]:
-                fire_and_forget(client.submit(_forget, table, workers=[worker], pure=False))
+                # one that has just been lost would never run it
+                fire_and_forget(client.submit(_forget, table, workers=[worker], allow_other_workers=True, pure=False))
