@@ -135,11 +135,11 @@ def test_what_nobody_knows_the_shape_of_is_refused():
 
 
 def test_sparse_documents_are_not_sent_to_a_reader_of_dense_ones(client):
-    counts = sp.random(60_001, 40, density=0.2, format="csr", random_state=0)
+    counts = sp.random(104_000, 40, density=0.2, format="csr", random_state=0)
     counts.data[:] = 1 + np.arange(counts.nnz) % 3
-    counts = sp.csr_matrix(counts + sp.csr_matrix(np.eye(40)[np.arange(60_001) % 40]))
-    parts = [dask.delayed(counts[i : i + 20_000], traverse=False) for i in range(0, 60_001, 20_000)]
-    sizes = [min(20_000, 60_001 - i) for i in range(0, 60_001, 20_000)]
+    counts = sp.csr_matrix(counts + sp.csr_matrix(np.eye(40)[np.arange(104_000) % 40]))
+    parts = [dask.delayed(counts[i : i + 20_000], traverse=False) for i in range(0, 104_000, 20_000)]
+    sizes = [min(20_000, 104_000 - i) for i in range(0, 104_000, 20_000)]
     spread = da.concatenate([da.from_delayed(part, (size, 40), meta=counts[:0]) for part, size in zip(parts, sizes)])
     with pytest.raises(ValueError, match=r"search='paper'.*X\.compute"):
         HDPTopics(search="paper", mix=0.0).fit(spread)

@@ -153,9 +153,11 @@ def _held():
 
 
 def test_questions_about_other_documents_name_the_way_out(client, here):
-    for ask in (here.score, here.partial_fit, here.representative_documents):
+    for ask in (here.score, here.representative_documents):
         with pytest.raises(TypeError, match=r"kfree\.read\(X\)"):
             ask(sparse_blocks((1000,)))
+    with pytest.raises(TypeError, match="learns from one batch in memory"):
+        here.partial_fit(sparse_blocks((1000,)))
     with pytest.raises(ValueError, match="search='paper'"):
         HDPTopics(search="paper", mix=0).fit(sparse_blocks((1000,)))
 

@@ -92,7 +92,7 @@ class DaskReader:
 
     def blocks(self) -> Iterator[Decoded]:
         """Rows of all blocks."""
-        for (part,) in parts_of(self._array):
+        for part in parts_of(self._array):
             if not isinstance(part, np.ndarray):
                 raise TypeError(
                     f"Blocks of the Dask array are {type(part).__name__}, and only dense ones are read. Pass it to an "

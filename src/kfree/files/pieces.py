@@ -467,7 +467,7 @@ class DaskPiece:
         import pyarrow as pa
 
         def each() -> Iterator[Any]:
-            for (part,) in parts_of(self._frame[wanted.names]):
+            for part in parts_of(self._frame[wanted.names]):
                 yield from pa.Table.from_pandas(part, preserve_index=False).to_batches()
 
         return _Counted(self.label, "a dataframe").each(each, wanted.rows)

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kfree.files.whole import new_file
-from kfree.rows.dask import is_dask, parts_of
+from kfree.rows.dask import asked_of_parts, header_of, is_dask
 from kfree.rows.source import Source
 
 # Rows that are predicted and written together.
@@ -150,11 +151,20 @@ def _of_blocks(model: Any, X: Any, asked: tuple[str, ...]) -> Iterator[tuple[Any
     """The numbers of the rows of a block, and what the model says of them; the rows stay where they are."""
     import pyarrow as pa
 
-    start = 0
-    for answers in parts_of(*(getattr(model, one)(X) for one in asked)):
+    start, lazy = 0, [getattr(model, one)(X) for one in asked]  # which also checks the columns
+    nothing = [
+        np.empty((0, *said.shape[1:]), said.dtype) if hasattr(said, "chunks") else header_of(said) for said in lazy
+    ]
+    for answers in asked_of_parts(X, partial(_answers, model, asked)):
+        answers = nothing if answers is None else answers
         n = len(answers[0])
-        yield pa.table({"row": np.arange(start, start + n)}), list(answers)
+        yield pa.table({"row": np.arange(start, start + n)}), answers
         start += n
+
+
+def _answers(model: Any, asked: tuple[str, ...], X: Any) -> list[Any] | None:
+    """What a model says of the rows of a block; None if there are none."""
+    return [getattr(model, one)(X) for one in asked] if X.shape[0] else None
 
 
 def _of_source(model: Any, source: Source, asked: tuple[str, ...]) -> Iterator[tuple[Any, list[Any]]]:

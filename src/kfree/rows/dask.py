@@ -55,11 +55,12 @@ class DaskTable:
         """The blocks, on the cluster that is this process's; without one they are made here, one after the other."""
         import dask
 
-        # as they are: rows and weights of one shuffle, optimised apart, would be shuffled apart
-        made = list(self.array.to_delayed(optimize_graph=False).ravel())
+        made = list(self.array.to_delayed().ravel())
         if self._weight is not None:
-            weights = self._weight.to_delayed(optimize_graph=False).ravel()
-            made = [dask.delayed(_pair, pure=True)(X, weight) for X, weight in zip(made, weights)]
+            # optimised together, so that what rows and weights have in common is made once
+            both = dask.optimize(self.array, self._weight)
+            X, weight = (list(one.to_delayed(optimize_graph=False).ravel()) for one in both)
+            made = [dask.delayed(_pair, pure=True)(*pair) for pair in zip(X, weight)]
         client = _client()
         return NearBlocks(_Maker(made), len(made)) if client is None else WorkerBlocks(client, made)
 
@@ -178,13 +179,20 @@ def map_parts(values: Any, function: Callable[[Any], Any], width: int | None = N
     return values.map_blocks(function, dtype=values.dtype, chunks=chunks, meta=values._meta)
 
 
-def parts_of(*collections: Any) -> Iterator[tuple[Any, ...]]:
-    """The blocks of collections that were made of the same one, one after the other, in this process. What they are
-    made of is made once for all of them."""
+def parts_of(X: Any) -> Iterator[Any]:
+    """The blocks of a collection, one after the other, in this process."""
+    for part in np.ravel(X.to_delayed()):
+        yield part.compute()
+
+
+def asked_of_parts(X: Any, ask: Callable[[Any], Any]) -> Iterator[Any]:
+    """What a function says of each block, one after the other. The block, which may be other rows each time it is made,
+    is made once for it."""
     import dask
 
-    for parts in zip(*(np.ravel(X.to_delayed(optimize_graph=False)) for X in collections)):
-        yield dask.compute(*parts)
+    asked = dask.delayed(ask, pure=False)
+    for part in np.ravel((X if hasattr(X, "columns") else rows_as_blocks(X)).to_delayed()):
+        yield asked(part).compute()
 
 
 def header_of(frame: Any) -> Any:
