@@ -8,6 +8,7 @@ where that would lose too much of the smallest entries.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from math import frexp, inf, ldexp
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ from kfree.kernels import kernels
 _BITS = 36
 # Bits of the smallest entry that a sum of nothing else keeps, at least, and most parts that there are.
 _ENOUGH, _MOST_PARTS = 30, 28
+# Powers of two that entries are measured in.
+_LEAST_EXPONENT, _MOST_EXPONENT = -1000, 1024
 #: Whole weights up to this are so many copies, to the last bit; larger ones, and all others, multiply the entries.
 MOST_COPIES = 4096
 
@@ -63,7 +66,8 @@ class Grid(NamedTuple):
         if not weights.whole:
             ratio *= min(weights.lightest, weights.heaviest) / weights.heaviest
         bits = _ENOUGH - np.log2(max(ratio, np.finfo(float).tiny))
-        return cls(np.clip(exponents, -1000, 1024), weights.whole, int(np.clip(np.ceil(bits / _BITS), 2, _MOST_PARTS)))
+        exponents = np.clip(exponents, _LEAST_EXPONENT, _MOST_EXPONENT)
+        return cls(exponents, weights.whole, int(np.clip(np.ceil(bits / _BITS), 2, _MOST_PARTS)))
 
     @classmethod
     def of_sizes(cls, largest: Array, finest: Array, weights: WeightRange, ratio: float | None) -> "Grid":
@@ -185,14 +189,16 @@ class CostSum:
     """A weighted sum of costs, free of their order."""
 
     def __init__(self, largest: float, weights: WeightRange) -> None:
-        grid = Grid.of(np.array([largest]), weights) if np.isfinite(largest) else None
-        self._grid, self._limbs, self._largest = grid, np.zeros(3, np.int64), largest
+        self._largest, self._whole, self._limbs = largest, weights.whole, np.zeros(3, np.int64)
+        # in plain numbers: a small batch would feel the arrays of a grid
+        mass = 0 if weights.whole else frexp(weights.heaviest)[1]
+        self._exponent = min(max(frexp(largest)[1] + mass, _LEAST_EXPONENT), _MOST_EXPONENT) if largest < inf else None
 
     def limbs(self, cost: Array, weight: Array) -> Array:
         """The sum of some costs, none of which exceeds the largest."""
-        if self._grid is None:
+        if self._exponent is None:
             return np.zeros(3, np.int64)
-        return np.array(kernels().sum_costs(weight, cost, self._grid.whole, self._grid.inverse[0]))
+        return np.array(kernels().sum_costs(weight, cost, self._whole, ldexp(1.0, -self._exponent)))
 
     def add(self, limbs: Array) -> None:
         """Add the sum of some costs."""
@@ -201,7 +207,7 @@ class CostSum:
     @property
     def value(self) -> float:
         """The sum; infinite if a cost is."""
-        return self._largest if self._grid is None else float(np.ldexp(_value(self._limbs), self._grid.exponent[0]))
+        return self._largest if self._exponent is None else float(np.ldexp(_value(self._limbs), self._exponent))
 
 
 def sum_of(values: Array) -> float:

@@ -133,7 +133,7 @@ def margins(own: Array, second: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         share = own / second
     share = np.where(np.isnan(share), 1.0, share)  # both are infinite, or both 0
-    return np.where(own > 0, np.clip(1.0 - share, 0.0, 1.0), 1.0)
+    return np.where(own > 0, np.maximum(1.0 - share, 0.0), 1.0)
 
 
 def _products(table: Table, rows: slice, affine: Affine) -> Array:
