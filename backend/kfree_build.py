@@ -4,12 +4,12 @@ Then the compiler is zig's, a package of PyPI; where that cannot be had either, 
 kernels and says so when it is first used. A compiler that is there but fails is an error: nothing is hidden.
 """
 
-import atexit
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zipfile
 from pathlib import Path
@@ -47,7 +47,8 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     def beside():
         defined = [f"-D{key[len('cmake.define.') :]}={value}" for key, value in settings.items() if "define." in key]
         folder, python = _ROOT / "build" / "editable", f"-DPython_EXECUTABLE={sys.executable}"
-        ninja = ["-G", "Ninja"] if shutil.which("ninja") else []
+        ninja = shutil.which("ninja")  # of pip's own environment, which is another one each time
+        ninja = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else []
         command = ["cmake", "-S", _ROOT, "-B", folder, *ninja, "-DCMAKE_BUILD_TYPE=Release", "-DKFREE_BESIDE=ON"]
         subprocess.run([*command, "-DKFREE_LEVELS=machine", python, *defined, *_arguments()], check=True)
         subprocess.run(["cmake", "--build", folder, "--parallel", str(os.cpu_count() or 1)], check=True)
@@ -92,15 +93,20 @@ def _arguments():
 
 def _fetch_zig():
     """Whether zig could be had from PyPI; its compiler is then the one that cmake finds."""
-    print("kfree: no C++ compiler here; trying the package ziglang", file=sys.stderr)
-    folder = Path(tempfile.mkdtemp(prefix="kfree-zig-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    # -I: without the variables by which pip hides its own packages from a build
-    fetch = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, "ziglang"]
-    if subprocess.run(fetch, check=False).returncode != 0:
-        print("kfree: ziglang cannot be had; installing without compiled kernels", file=sys.stderr)
-        return False
-    _use_zig(folder)
+    folder = _ROOT / "build" / "zig"  # not a temporary one: cmake notes where its compiler is for the next build
+    if not _runs(folder / "zig-c++"):
+        print("kfree: no C++ compiler here; trying the package ziglang", file=sys.stderr)
+        # -I: without the variables by which pip hides its own packages from a build
+        pip = [sys.executable, "-I", "-m", "pip", "install", "--quiet"]
+        fetch = [*pip, "--no-deps", "--upgrade", "--target", folder, "ziglang"]
+        if subprocess.run(fetch, check=False).returncode != 0:
+            print("kfree: ziglang cannot be had; installing without compiled kernels", file=sys.stderr)
+            return False
+        _wrap_zig(folder)
+    os.environ["CXX"] = str(folder / "zig-c++")
+    os.environ["ZIG_GLOBAL_CACHE_DIR"] = str(folder / "cache")
+    tools = f"-DCMAKE_AR={folder / 'zig-ar'} -DCMAKE_RANLIB={folder / 'zig-ranlib'}"
+    os.environ["CMAKE_ARGS"] = f"{os.environ.get('CMAKE_ARGS', '')} {tools}"
     return True
 
 
@@ -109,16 +115,14 @@ def _runs(compiler):
     return found is not None and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0
 
 
-def _use_zig(folder):
+def _wrap_zig(folder):
     """Commands by the names that cmake expects. Without a target zig would build for this very processor."""
     linux = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
     target = f"-target {platform.machine()}-linux-gnu.2.28 -mcpu=baseline" if linux else ""
+    # Debian's Python.h includes a file by its place in /usr/include, where zig does not look
+    beyond = f"-idirafter {Path(sysconfig.get_path('include')).parent}"
     zig = next((folder / "ziglang").glob("zig*"))
-    for name, words in (("c++", f"c++ -g0 {target}"), ("ar", "ar"), ("ranlib", "ranlib")):
+    for name, words in (("c++", f"c++ -g0 {target} {beyond}"), ("ar", "ar"), ("ranlib", "ranlib")):
         script = folder / f"zig-{name}"
         script.write_text(f'#!/bin/sh\nexec "{zig}" {words} "$@"\n')
         script.chmod(0o755)
-    os.environ["CXX"] = str(folder / "zig-c++")
-    os.environ["ZIG_GLOBAL_CACHE_DIR"] = str(folder / "cache")
-    tools = f"-DCMAKE_AR={folder / 'zig-ar'} -DCMAKE_RANLIB={folder / 'zig-ranlib'}"
-    os.environ["CMAKE_ARGS"] = f"{os.environ.get('CMAKE_ARGS', '')} {tools}"

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ LABELS = str([0] * 5 + [1] * 5)
 #: Nobody may write anything, anywhere: whatever would, raises.
 WRITES_NOTHING = """
 import sys
+import sysconfig
 def refuse(event, arguments):
     if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
         raise PermissionError(arguments)
@@ -118,7 +120,9 @@ def test_a_machine_without_a_compiler_and_without_a_network_installs_the_referen
     tools.mkdir()  # a PATH without compilers
     environment = {key: value for key, value in os.environ.items() if key not in ("CXX", "CC", "PYTHONPATH")}
     environment |= {"PATH": str(tools), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, ROOT]
+    tree = tmp_path / "tree"  # where no earlier build has left a compiler
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "build", "docs", "tests", "demo", "*.so"))
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, tree]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("kfree-*.whl")
@@ -150,6 +154,36 @@ def test_a_compiler_that_was_fetched_may_fail_but_one_that_is_there_may_not(monk
     monkeypatch.setattr(backend, "_runs", lambda compiler: True)
     with pytest.raises(SystemExit):
         backend._compile(fails)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the commands are scripts of a Unix shell")
+def test_a_compiler_that_was_fetched_is_there_for_the_next_build(monkeypatch, tmp_path):
+    pytest.importorskip("scikit_build_core")
+    monkeypatch.syspath_prepend(ROOT / "backend")
+    backend = importlib.import_module("kfree_build")
+    monkeypatch.setattr(backend, "_ROOT", tmp_path)
+    for name in ("CXX", "CMAKE_ARGS", "ZIG_GLOBAL_CACHE_DIR"):
+        monkeypatch.setenv(name, "")
+    run_it, fetched = subprocess.run, []
+
+    def run_or_pretend(command, **how):
+        if "pip" not in command:
+            return run_it(command, **how)
+        fetched.append(command)
+        zig = Path(command[command.index("--target") + 1], "ziglang", "zig")
+        zig.parent.mkdir(parents=True)
+        zig.write_text('#!/bin/sh\necho "$@"\n')
+        zig.chmod(0o755)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run_or_pretend)
+    assert backend._fetch_zig()
+    assert backend._fetch_zig()
+    assert len(fetched) == 1
+    said = run_it([os.environ["CXX"], "-c", "x.cpp"], capture_output=True, text=True, check=True).stdout
+    assert said.startswith("c++ ")
+    assert said.endswith("-c x.cpp\n")
+    assert f"-idirafter {Path(sysconfig.get_path('include')).parent}" in said
 
 
 @pytest.mark.parametrize("level", native.usable())
