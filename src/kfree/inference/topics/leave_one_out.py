@@ -94,6 +94,23 @@ def all_counts(documents: Documents, soft: Soft, goal: TopicGoal, burst: float, 
     return topics, share, part, pseudo, scale, least, mix, np.float32(burst)
 
 
+def settle(documents: Documents, soft: Soft, goal: TopicGoal, burst: float, mass: Array) -> Soft:
+    """Counts of documents that agree with each other while those of words stay: closing passes without words."""
+    tail = all_counts(documents, soft, goal, burst, mass)
+    share, least, mix = tail[1], tail[5], tail[6]
+    found = soft.documents
+
+    def of_block(block: Block) -> None:
+        own, ratio = (np.empty(block.data.size, np.float32) for _ in range(2))
+        kernels().close_documents(block.data, block.rows, block.indptr, *tail, own, ratio, found)
+
+    for _ in range(TOPICS.settling_steps):
+        found = np.zeros_like(share)
+        documents.do(of_block, documents.blocks, 4.0 * documents.data.size * share.shape[1])
+        share[:, : soft.G] = mix * found[:, : soft.G] + least
+    return soft._replace(documents=found)
+
+
 def close(documents: Documents, soft: Soft, goal: TopicGoal, budget: Budget) -> tuple[Soft, int]:
     """Closing passes, and how many there were; one topic needs none. What there is so far if the user interrupts."""
     if soft.G == 1 or budget.spent:

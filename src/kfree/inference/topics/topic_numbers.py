@@ -108,6 +108,9 @@ class TopicNumbers(NamedTuple):
     search_cells: int = 20_000_000
     #: Passes over all documents with the topics of the sample, at most. Set: by hand.
     passes_everywhere: int = 8
+    #: Steps in which the counts of a document come to agree with each other in such a pass. Set: perplexities of new
+    #: documents in four made corpora: without any they rise by up to 3 %, with 5, 10 and 20 by up to 1, 0.7 and 0.5 %.
+    settling_steps: int = 10
 
     # Questions to a fitted model
 

@@ -17,7 +17,7 @@ from kfree.families import Array
 from kfree.inference.loop import Budget, Info, Outcome, attempt, run
 from kfree.inference.topics.fold_in import fold_in
 from kfree.inference.topics.hard_topics import entropic, likely_labels, topic_costs
-from kfree.inference.topics.leave_one_out import all_counts
+from kfree.inference.topics.leave_one_out import all_counts, settle
 from kfree.inference.topics.soft_topics import Soft, width_of
 from kfree.inference.topics.topic_goal import TopicGoal, topic_means
 from kfree.inference.topics.topic_numbers import TOPICS
@@ -97,8 +97,13 @@ def pass_documents(block: RowBlock, beside: Beside, asked: TopicPass) -> Passed:
     share = fold_in(documents, mean)
     beside[_MAIN] = asked.number, share.argmax(axis=1)
     labels = likely_labels(documents, mean, share, goal.mix, goal.lam_local)
-    soft = _closed(documents, soft_counts(documents, share, asked.words), goal, asked)
-    return Passed(soft, _labelled(documents, labels, asked), _cost(documents, labels, goal, asked))
+    mass = asked.words.sum(axis=1) + goal.pseudo.sum()
+    soft = settle(documents, soft_counts(documents, share, asked.words), goal, asked.burst, mass)
+    return Passed(
+        _closed(documents, soft, goal, asked, mass),
+        _labelled(documents, labels, asked),
+        _cost(documents, labels, goal, asked),
+    )
 
 
 def soft_counts(documents: Documents, share: Array, words: Array) -> Soft:
@@ -111,9 +116,8 @@ def soft_counts(documents: Documents, share: Array, words: Array) -> Soft:
     return Soft(in_documents, of_words, K)
 
 
-def _closed(documents: Documents, soft: Soft, goal: TopicGoal, asked: TopicPass) -> Array:
+def _closed(documents: Documents, soft: Soft, goal: TopicGoal, asked: TopicPass, mass: Array) -> Array:
     """A closing pass as in memory, its words in units."""
-    mass = asked.words.sum(axis=1) + goal.pseudo.sum()
     tail = all_counts(documents, soft, goal, asked.burst, mass)
     topics, share, part, pseudo, *rest = tail
     units, scratch, door = np.zeros((documents.p, soft.G), np.int64), np.zeros_like(share), Lock()
@@ -201,9 +205,8 @@ class Everywhere(NamedTuple):
 def close_everywhere(ask: Callable[[TopicPass], Passed], first: TopicPass, budget: Budget) -> Outcome:
     """Passes over all documents that start from given topics, as long as J of the labels falls.
 
-    The first is made in any case, and the second is taken whatever its J: from then on topics are those of all
-    documents. Those in between start beyond what the one before them gave, which about halves their number; the last
-    does not, so that the topics are those that documents make.
+    The first is made in any case, and the second is taken whatever its J: from then on topics are those that all
+    documents make.
     """
     number = numbers(first.number)
 
@@ -222,10 +225,10 @@ def close_everywhere(ask: Callable[[TopicPass], Passed], first: TopicPass, budge
         return Everywhere(asked, closed, hard, _objective(asked, passed, hard), origin, passes)
 
     def step(state: Everywhere) -> tuple[Everywhere, Info]:
-        new = look(_beyond(state), state.passes + 1)
+        new = look(state.closed, state.passes + 1)
         if state.passes and not new.objective < state.objective:
             return state, Info(state.objective, 0.0, 0.0, 0, len(state.hard), idle=True)
-        done = new.passes >= TOPICS.passes_everywhere - 1  # all passes that are wanted are made
+        done = new.passes >= TOPICS.passes_everywhere  # all passes that are wanted are made
         changed = 0.0 if done else _changed(state.hard, new)
         return new, Info(new.objective, abs(new.objective), changed, 0, len(new.hard))
 
@@ -235,14 +238,7 @@ def close_everywhere(ask: Callable[[TopicPass], Passed], first: TopicPass, budge
     start, goal = attempt(begin, begin, budget), first.goal
     how = {"phase": "all documents", "tol": goal.tol, "max_iter": goal.max_iter}
     outcome = run(step, start, budget, guard=None, **how)  # type: ignore[arg-type]
-    state = outcome.state
-
-    def finish() -> Everywhere:
-        return state if budget.spent else look(state.closed, state.passes + 1)
-
-    end = attempt(finish, lambda: state, budget)
-    trace = [value for value in (start.objective, *outcome.trace) if value > end.objective]
-    return Outcome(end, [*trace, end.objective], outcome.converged and not budget.spent)
+    return outcome._replace(trace=outcome.trace or [start.objective])
 
 
 def _objective(asked: TopicPass, passed: Passed, hard: Array) -> float:
@@ -250,11 +246,6 @@ def _objective(asked: TopicPass, passed: Passed, hard: Array) -> float:
     cost.add(passed.cost)
     words = float(topic_costs(hard, asked.goal.pseudo).sum())
     return words + cost.value + asked.goal.lam_global * int((hard.sum(axis=1) > 0).sum())
-
-
-def _beyond(state: Everywhere) -> Array:
-    """Counts on the line from those of the topics through those that documents make of them."""
-    return np.maximum((1.0 + TOPICS.beyond) * state.closed - TOPICS.beyond * state.asked.words, 0.0)
 
 
 def _changed(before: Array, new: Everywhere) -> float:
