@@ -4,6 +4,7 @@ import os
 import signal
 import time
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -132,6 +133,73 @@ def test_frames_whose_columns_have_numbers_for_names_can_be_read(whole):
 def test_what_nobody_knows_the_shape_of_is_refused():
     with pytest.raises(TypeError, match=r"Delayed.*da\.from_delayed"):
         DPMeans().fit(dask.delayed(X))
+
+
+class TestWeights:
+    def spread(self, sizes, weight):
+        """Rows in blocks of unknown sizes, with weights in others."""
+        places = np.cumsum([0, *sizes])
+        parts = [dask.delayed(weight[a:b]) for a, b in pairwise(places)]
+        weights = da.concatenate([da.from_delayed(part, (np.nan,), weight.dtype) for part in parts])
+        half = X.shape[0] // 2
+        rows = [dask.delayed(part) for part in (X[:half], X[half:])]
+        return da.concatenate([da.from_delayed(part, (np.nan, X.shape[1]), X.dtype) for part in rows]), weights
+
+    @pytest.mark.parametrize("missing", ["all", "one"])
+    def test_a_block_without_the_weights_of_its_rows_is_refused(self, missing):
+        half, n = X.shape[0] // 2, X.shape[0]
+        sizes = (0, n - half) if missing == "all" else (half - 1, n - half)
+        rows, weight = self.spread(sizes, np.ones(n))
+        with pytest.raises(ValueError, match=f"Block 0 of X.*sample_weight has {sizes[0]} entries where X has {half}"):
+            DPMeans(n_clusters=2).fit(rows, sample_weight=weight)
+
+    @pytest.mark.parametrize(
+        ("weight", "words"),
+        [
+            (np.full(X.shape[0], 1 + 5j), "must hold real numbers, got complex ones"),
+            (np.full(X.shape[0], "x", object), "must hold numbers.*could not convert string to float: 'x'"),
+            (np.array([1.0, pd.NA] * (X.shape[0] // 2), object), "must hold numbers, none of them missing"),
+        ],
+    )
+    def test_what_is_no_weight_is_refused(self, weight, words):
+        rows, weights = self.spread((X.shape[0] // 2, X.shape[0] - X.shape[0] // 2), weight)
+        with pytest.raises(ValueError, match=f"Block 0 of X.*sample_weight {words}"):
+            DPMeans(n_clusters=2).fit(rows, sample_weight=weights)
+
+    def test_sizes_of_either_may_be_unknown(self):
+        weight = 1.0 + np.arange(X.shape[0]) % 3
+        there = DPMeans(n_clusters=3).fit(X, sample_weight=weight)
+        frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(w=weight), npartitions=3)
+        sized = frame[NAMES].to_dask_array(lengths=True)
+        for rows, weights in ((sized, frame["w"]), (frame[NAMES], frame["w"].to_dask_array(lengths=True))):
+            assert DPMeans(n_clusters=3).fit(rows, sample_weight=weights).inertia_ == there.inertia_
+
+    def test_weights_elsewhere_are_not_pulled(self):
+        with pytest.raises(TypeError, match=r"and X is in memory\. Pass sample_weight\.compute\(\)"):
+            DPMeans().fit(X, sample_weight=da.ones(X.shape[0]))
+        with pytest.raises(ValueError, match=r"X\.to_dask_array\(lengths=True\) of a dataframe"):
+            DPMeans().fit(dd.from_pandas(pd.DataFrame(X), npartitions=2), sample_weight=np.ones(X.shape[0]))
+
+
+def test_what_is_no_table_is_refused(whole):
+    frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=2)
+    for column in (frame[NAMES[0]], frame.index):
+        with pytest.raises(ValueError, match=r"one axis.*X\.to_frame"):
+            DPMeans().fit(column)
+    for model in (DPMeans(), KFeatures(), VariationalDPMixture()):
+        with pytest.raises(ValueError, match="X has 0 columns"):
+            model.fit(da.zeros((10, 0)))
+
+
+def test_questions_about_rows_name_the_block(whole, tmp_path):
+    bad = X.copy()
+    bad[-1, 0] = np.nan
+    rows = da.from_array(bad, chunks=(-(-len(X) // 2), -1))
+    with pytest.raises(ValueError, match=r"A block of X \(its rows are numbered from 0\): Input X contains NaN"):
+        whole.predict(rows).compute()
+    with pytest.raises(ValueError, match=r"Block 1 of X \(its rows are numbered from 0\): Input X contains NaN"):
+        kfree.write(whole, rows, tmp_path / "labels.csv")
+    assert not list(tmp_path.iterdir())
 
 
 def test_sparse_documents_are_not_sent_to_a_reader_of_dense_ones(client):

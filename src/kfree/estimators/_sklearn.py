@@ -73,11 +73,13 @@ def refuse_weights(X: Any, who: str) -> None:
 
 def refuse_dask(X: Any, name: str = "X") -> None:
     """A Dask collection would be pulled to this machine as a whole by whoever looks at its values."""
+    if is_dask(X) and name != "X":
+        raise TypeError(f"{name} is a Dask {type(X).__name__}, and X is in memory. Pass {name}.compute().")
     if is_dask(X):
         raise TypeError(
-            f"{name} is a Dask {type(X).__name__}, all of which would be pulled to this machine. kfree.read({name}) "
-            f"brings it into a file here, block by block; if there is room, pass {name}.compute(). DPMeans, "
-            "HDPTopics, KernelDPMixture, VariationalDPMixture and KFeatures are fitted where the rows are."
+            f"X is a Dask {type(X).__name__}, all of which would be pulled to this machine. kfree.read(X) brings it "
+            "into a file here, block by block; if there is room, pass X.compute(). DPMeans, HDPTopics, "
+            "KernelDPMixture, VariationalDPMixture, KFeatures, BPMeans and StepwiseKFeatures are fitted where the rows are."
         )
 
 

@@ -19,7 +19,7 @@ from kfree.models.mixture_model import MixtureModel
 from kfree.models.sharded import Look, ShardedProblem, first_look
 from kfree.models.sharded_mixtures import labels_of_rows, match_blocks
 from kfree.rows import set_span_threads
-from kfree.rows.blocks import Blocks
+from kfree.rows.blocks import Blocks, naming_the_block
 from kfree.rows.dask import DaskTable, is_dask, map_rows
 
 # Bytes of a block of answers from which a worker may lack the room.
@@ -242,7 +242,7 @@ def _of_block(sent: bytes, method: str, args: Any, kwargs: Any, nothing: Array, 
     """What an estimator says of a block, as plain numbers."""
     if not X.shape[0]:
         return nothing
-    said = getattr(pickle.loads(sent), method)(X, *args, **kwargs)
+    said = naming_the_block(partial(getattr(pickle.loads(sent), method), **kwargs), X, *args, number=None)
     return said if isinstance(said, np.ndarray) else np.asarray(said)
 
 

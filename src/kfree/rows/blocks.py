@@ -5,6 +5,7 @@ Questions are pure: what is kept beside a block only saves work, and may be gone
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,14 +23,15 @@ class RowBlock(NamedTuple):
 
 
 class BlockError(ValueError):
-    """Rows of a block that cannot be fitted."""
+    """Rows of a block that cannot be used; None is the number of one whose number is not known."""
 
-    def __init__(self, number: int, said: str) -> None:
+    def __init__(self, number: int | None, said: str) -> None:
         super().__init__(number, said)
         self.number, self.said = number, said
 
     def __str__(self) -> str:
-        return f"Block {self.number} of X (its rows are numbered from 0): {self.said}"
+        which = "A block" if self.number is None else f"Block {self.number}"
+        return f"{which} of X (its rows are numbered from 0): {self.said}"
 
 
 #: What is kept beside a block.
@@ -41,12 +43,17 @@ Question = Callable[..., Any]
 def answer(question: Question, block: RowBlock, beside: Beside, arguments: Sequence[Any]) -> Any:
     """What a block says to a question; errors of its rows name the block."""
     with beside.setdefault("lock", Lock()):
-        try:
-            return question(block, beside, *arguments)
-        except BlockError:
-            raise
-        except (ValueError, TypeError) as error:
-            raise BlockError(block.number, str(error)) from error
+        return naming_the_block(partial(question, block, beside), *arguments, number=block.number)
+
+
+def naming_the_block(ask: Callable[..., Any], *arguments: Any, number: int | None) -> Any:
+    """What a function says of a block; errors of its rows name it."""
+    try:
+        return ask(*arguments)
+    except BlockError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise BlockError(number, str(error)) from error
 
 
 class Kept:

@@ -20,7 +20,18 @@ from zlib import crc32
 import numpy as np
 
 from kfree.families import Array
-from kfree.rows.blocks import A, Beside, BlockError, Blocks, Kept, NearBlocks, Question, RowBlock, answer
+from kfree.rows.blocks import (
+    A,
+    Beside,
+    BlockError,
+    Blocks,
+    Kept,
+    NearBlocks,
+    Question,
+    RowBlock,
+    answer,
+    naming_the_block,
+)
 from kfree.rows.threads import set_span_threads
 
 _LOGGER = logging.getLogger("kfree")
@@ -190,9 +201,9 @@ def asked_of_parts(X: Any, ask: Callable[[Any], Any]) -> Iterator[Any]:
     is made once for it."""
     import dask
 
-    asked = dask.delayed(ask, pure=False)
-    for part in np.ravel((X if hasattr(X, "columns") else rows_as_blocks(X)).to_delayed()):
-        yield asked(part).compute()
+    asked = dask.delayed(naming_the_block, pure=False)
+    for number, part in enumerate(np.ravel((X if hasattr(X, "columns") else rows_as_blocks(X)).to_delayed())):
+        yield asked(ask, part, number=number).compute()
 
 
 def header_of(frame: Any) -> Any:
@@ -212,11 +223,15 @@ def rows_as_blocks(X: Any) -> Any:
             "dd.from_delayed(X), or X.compute()."
         )
     if hasattr(X, "columns"):
+        if X.ndim != 2:
+            raise ValueError(f"X is a Dask {type(X).__name__}, which has one axis. Pass a dataframe: X.to_frame().")
         X = _numbers_of(X)
     if not hasattr(X, "chunks"):
         raise TypeError(f"X is a Dask {type(X).__name__}. Pass a Dask array or dataframe.")
     if X.ndim != 2:
         raise ValueError(f"X is a Dask array with {X.ndim} axes; rows and columns are needed.")
+    if X.shape[1] == 0:
+        raise ValueError("X has 0 columns. Pass at least one.")
     if X.dtype.kind not in "biuf":
         raise ValueError(
             f"X holds values of type {X.dtype}. Select the columns that are numbers, or make them numbers: "
@@ -247,7 +262,8 @@ def _as_weight(weight: Any, X: Any) -> Any:
         if not known:
             raise ValueError(
                 "sample_weight is in memory, and how many rows the blocks of X have is not known. Pass it as a column "
-                "of the same Dask dataframe, or call X.compute_chunk_sizes() before."
+                "of the same Dask dataframe, or make the sizes known before: X.compute_chunk_sizes() of an array, "
+                "X.to_dask_array(lengths=True) of a dataframe."
             )
         weight = da.from_array(weight, chunks=-1)
     elif not hasattr(weight, "chunks"):
@@ -256,7 +272,8 @@ def _as_weight(weight: Any, X: Any) -> Any:
         raise ValueError(f"sample_weight has {weight.ndim} axes. Pass one weight for each row.")
     if known and weight.shape[0] == X.shape[0]:
         return weight.rechunk((X.chunks[0],))
-    if not known and weight.numblocks[0] == X.numblocks[0]:
+    unknown = not known or np.isnan(weight.shape[0])
+    if unknown and weight.numblocks[0] == X.numblocks[0]:
         return weight  # lengths are compared when they are known
     raise ValueError(
         f"sample_weight has shape {weight.shape} in {weight.numblocks[0]} blocks, but X has shape {X.shape} in "
@@ -293,10 +310,19 @@ def _block(number: int, made: Any) -> RowBlock:
     """Rows, or rows and weights, as kernels take them."""
     X, weight = made if isinstance(made, tuple) else (made, None)
     X = _aligned_sparse(X.tocsr()) if hasattr(X, "tocsr") else _aligned(np.asarray(X))
-    weight = _NONE if weight is None else _aligned(np.ascontiguousarray(weight, dtype=np.float64))
-    if weight.size and weight.size != X.shape[0]:
-        raise BlockError(number, f"sample_weight has {weight.size} entries where X has {X.shape[0]} rows.")
-    return RowBlock(X, weight, number)
+    return RowBlock(X, _NONE if weight is None else _weights(number, np.asarray(weight), X.shape[0]), number)
+
+
+def _weights(number: int, weight: Array, n: int) -> Array:
+    """Weights of so many rows of a block."""
+    if weight.size != n:
+        raise BlockError(number, f"sample_weight has {weight.size} entries where X has {n} rows.")
+    if weight.dtype.kind == "c":
+        raise BlockError(number, "sample_weight must hold real numbers, got complex ones.")
+    try:
+        return _aligned(np.ascontiguousarray(weight, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise BlockError(number, f"sample_weight must hold numbers, none of them missing: {error}.") from error
 
 
 def _of_rows(sent: bytes, X: Any) -> Any:
