@@ -79,7 +79,7 @@ def refuse_dask(X: Any, name: str = "X") -> None:
         raise TypeError(
             f"X is a Dask {type(X).__name__}, all of which would be pulled to this machine. kfree.read(X) brings it "
             "into a file here, block by block; if there is room, pass X.compute(). DPMeans, HDPTopics, "
-            "KernelDPMixture, VariationalDPMixture, KFeatures, BPMeans and StepwiseKFeatures are fitted where the rows are."
+            "KernelDPMixture, VariationalDPMixture, KFeatures, BPMeans and StepwiseKFeatures are fitted where rows are."
         )
 
 
