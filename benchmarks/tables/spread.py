@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from sklearn import config_context
+from sklearn.metrics import pairwise_distances_argmin_min
 
 from benchmarks.report import Mark, Table
 from kfree import DPMeans
@@ -83,14 +85,16 @@ def timed(make, X):
     return time.perf_counter() - begun, model
 
 
-def by_dask_ml(spread, K):
-    """Seconds and inertia of dask-ml's KMeans; None if it is not installed."""
+def by_dask_ml(X, spread, K):
+    """Seconds and inertia of dask-ml's KMeans, whose own is a sum of distances; None if it is not installed."""
     if find_spec("dask_ml") is None:
         return None, None
     from dask_ml.cluster import KMeans
 
     seconds, model = timed(lambda: KMeans(n_clusters=K, random_state=0), spread)
-    return seconds, float(model.inertia_)
+    with config_context(working_memory=64):
+        nearest = pairwise_distances_argmin_min(X, model.cluster_centers_.astype("f4"), metric="sqeuclidean")[1]
+    return seconds, float(nearest.sum(dtype=float))
 
 
 def make(settings):
@@ -128,7 +132,9 @@ def make(settings):
                 one, other = runs[-1][0][1], runs[-1][1][1]
                 same = "yes" if equal(other, one) else "NO"
                 line = [f"{n} x {p}", asked, one.n_clusters_, one.n_iter_, here, there, there / here, wire, same]
-                seconds, inertia = by_dask_ml(spread, K) if asked == "n_clusters" and settings.rivals else (None, None)
+                seconds, inertia = (
+                    by_dask_ml(X, spread, K) if asked == "n_clusters" and settings.rivals else (None, None)
+                )
                 beside = [None, None] if seconds is None else [seconds / there, inertia / one.inertia_]
                 found.append([*line, seconds, *beside])
     largest = [row[6] for row in found if row[0].startswith("10000000")] or [row[6] for row in found]

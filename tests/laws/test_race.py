@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kfree.inference import race
 from kfree.inference.content import hash_rows
 from kfree.inference.race import arrivals, sample_by_content
 from support.in_blocks import CutTable
@@ -72,6 +73,38 @@ def test_sums_over_samples_are_those_over_the_table_on_average():
         weights.append(sample.weight.sum())
     assert abs(np.mean(sums) - values.sum()) < 4 * np.std(sums) / np.sqrt(200)
     assert abs(np.mean(weights) - 400) < 4 * np.std(weights) / np.sqrt(200) + 1e-9
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(1, 80),
+    kinds=st.integers(1, 60),
+    enough=st.integers(1, 20),
+    together=st.integers(1, 30),
+    weights=st.sampled_from([None, "whole", "any"]),
+    merged=st.booleans(),
+)
+def test_the_first_contents_are_those_of_all_that_arrive_first(seed, n, kinds, enough, together, weights, merged):
+    rng = np.random.default_rng(seed)
+    hashes = rng.integers(2**64, size=kinds, dtype=np.uint64)[rng.integers(kinds, size=n)]
+    weight = {None: np.empty(0), "whole": rng.integers(0, 4, n).astype(float), "any": 3 * rng.random(n)}[weights]
+    copies = np.rint(weight) if merged and weights else np.empty(0)
+    rows = race.Entrants(hashes, weight, copies)
+    every, _ = race.Contents.of(*rows)
+    if not every.hashes.size:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(race, "_TOGETHER", together)
+        found, place = race.first_contents(rows, enough)
+    first, total = every.totals()
+    arrival = arrivals(every.hashes[first], total)
+    in_time = every.hashes[first][np.argsort(arrival)][: enough + 1] if n > together else every.hashes
+    kept = np.isin(every.hashes, in_time)
+    for one, other in zip(found, every):
+        np.testing.assert_array_equal(one, other[kept])
+    np.testing.assert_array_equal(hashes[place], found.hashes)
+    if weight.size:
+        np.testing.assert_array_equal(weight[place], found.weight)
 
 
 def test_no_weight_at_all_is_an_error():

@@ -5,7 +5,7 @@ that come first are in: that is sampling without replacement by weight. Blocks n
 time, and are then asked for the weight that each of them holds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ from kfree.rows.blocks import Beside, Blocks, RowBlock
 _CONTENTS = 2_000_000
 # Of all rows, when a row of weight 1 has arrived whatever its number: -log of the smallest of them is below it.
 _LAST = 64.0
+# Rows in memory that are looked at together.
+_TOGETHER = 2**20
 _NONE, _NO_HASHES = np.empty(0), np.empty(0, np.uint64)
 
 
@@ -140,6 +142,41 @@ def race(
             return contents
         # nobody is left if the last one came so early that all weight has arrived
         time = 2.0 * time if time < _LAST / lightest else np.inf
+
+
+def first_contents(rows: Entrants, enough: int) -> tuple[Contents, Array]:
+    """The same of rows in memory, and where they stand; of a short table all are given.
+
+    Rows are sorted once, and then looked at some at a time: all contents of a table may take more room than its labels.
+    """
+    if rows.hashes.size <= _TOGETHER:
+        return Contents.of(*rows)
+    order = np.argsort(rows.hashes)
+    kept, places = Contents(_NO_HASHES, _NONE, _NONE), np.empty(0, np.intp)
+    for part in _parts_of_contents(rows.hashes, order):
+        own = order[part]
+        contents, place = Contents.of(*(entries[own] if entries.size else entries for entries in rows))
+        kept, places = kept.joined(contents), np.concatenate([places, own[place]])
+        first, total = kept.totals()
+        arrival = arrivals(kept.hashes[first], total)
+        if first.size > enough + 1:
+            late = arrival > np.partition(arrival, enough)[enough]
+            some = np.flatnonzero(~np.repeat(late, np.diff(np.append(first, kept.hashes.size))))
+            kept, places = kept.some(some), places[some]
+    return kept, places
+
+
+def _parts_of_contents(hashes: Array, order: Array) -> Iterator[slice]:
+    """Parts of the order of hashes, none of which ends among equal ones."""
+    start, n = 0, order.size
+    while start < n:
+        stop = min(start + _TOGETHER, n)
+        last, more = hashes[order[stop - 1]], _TOGETHER
+        while more == _TOGETHER:
+            more = int(np.searchsorted(hashes[order[stop : stop + _TOGETHER]], last, side="right"))
+            stop += more
+        yield slice(start, stop)
+        start = stop
 
 
 class Drawn(NamedTuple):

@@ -16,7 +16,8 @@ def fence_of(cost: Array, weight: Array) -> float:
     """
     if weight.size:
         cost, weight = cost[weight > 0], weight[weight > 0]
-    root = np.sqrt(np.where(np.isfinite(cost), cost, 0.0))
+    root = np.where(np.isfinite(cost), cost, 0.0)
+    np.sqrt(root, out=root)
     if not root.size:
         return 0.0
     low, high = (_quantile(root, weight, share) for share in CLUSTERS.quartiles)
@@ -35,10 +36,11 @@ def least_weight(share: float, total: float, whole: bool) -> float:
 
 
 def _quantile(values: Array, weight: Array, share: float) -> float:
-    """The least value at or below which a share of the weight lies."""
+    """The least value at or below which a share of the weight lies; without weights values are put in another order."""
     if not weight.size:
         place = int(least_weight(share, values.size, whole=True)) - 1
-        return float(np.partition(values, place)[place])
+        values.partition(place)
+        return float(values[place])
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weight[order])
     return float(values[order[np.searchsorted(below, least_weight(share, float(below[-1]), whole=False))]])

@@ -14,7 +14,7 @@ from kfree.inference.clusters.centres import Centres
 from kfree.inference.clusters.how_many.how_many_numbers import HOW_MANY
 from kfree.inference.clusters.table import Table
 from kfree.inference.content import dither, nth_copy, starts, uniform
-from kfree.inference.race import Contents, arrivals
+from kfree.inference.race import Contents, Entrants, arrivals, first_contents
 from kfree.rows import DenseRows
 
 # Sparse rows with more entries than this are not dithered, for that would fill them.
@@ -61,7 +61,7 @@ class Pilot(NamedTuple):
 
 def draw_pilot(table: Table) -> Pilot:
     """Draw rows with probability proportional to weight, and prepare them."""
-    contents, place = Contents.of(table.hashes, table.rows.weight, table.copies)
+    contents, place = first_contents(Entrants(table.hashes, table.rows.weight, table.copies), HOW_MANY.contents)
     index, ticket, weight = draw(contents, most_drawn(table.rows.entries // max(table.n, 1)))
     return make_pilot(table, place[index], ticket, weight, table.rows.total_weight())
 
