@@ -20,7 +20,7 @@ _CONTENTS = 2_000_000
 # Of all rows, when a row of weight 1 has arrived whatever its number: -log of the smallest of them is below it.
 _LAST = 64.0
 # Rows in memory that are looked at together.
-_TOGETHER = 2**20
+_TOGETHER = 2**18
 _NONE, _NO_HASHES = np.empty(0), np.empty(0, np.uint64)
 
 
