@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfree.families import Array
-from kfree.inference.content import hash_rows, one_of_each, starts, uniform
+from kfree.inference.content import hash_rows, one_of_each, starts, uniform, union
 from kfree.rows.blocks import Beside, Blocks, RowBlock
 
 # The stream of random numbers that contents race by.
@@ -35,7 +35,7 @@ class Contents(NamedTuple):
     def of(cls, hashes: Array, weight: Array, copies: Array) -> tuple["Contents", Array]:
         """Of rows in any order, and where they stand in it. Without weights (0,) rows of one content are one."""
         if not weight.size:
-            order = np.argsort(hashes, kind="stable")
+            order = np.argsort(hashes)
             first = np.flatnonzero(starts(hashes[order]))
             count = np.diff(np.append(first, hashes.size)).astype(float)
             return cls(hashes[order[first]], count, count), order[first]
@@ -75,7 +75,10 @@ def among(hashes: Array, some: Array) -> Array:
     """Which hashes are among some that are ascending."""
     if not some.size:
         return np.zeros(hashes.size, bool)
-    return some[np.minimum(np.searchsorted(some, hashes), some.size - 1)] == hashes
+    order, found = np.argsort(hashes), np.empty(hashes.size, bool)
+    ordered = hashes[order]  # what is looked for in turn is found near what was looked for before, in the cache
+    found[order] = some[np.minimum(np.searchsorted(some, ordered), some.size - 1)] == ordered
+    return found
 
 
 class Entrants(NamedTuple):
@@ -84,6 +87,16 @@ class Entrants(NamedTuple):
     hashes: Array  # (n,) uint64
     weight: Array  # (n,), or (0,) for ones
     copies: Array = _NONE  # (n,) how many copies a row stands for, or (0,) for ones
+
+    def contents(self) -> tuple[Array, Array]:
+        """Hashes of all contents that have weight, ascending, and their weights."""
+        if self.weight.size:
+            contents, _ = Contents.of(*self)
+            first, total = contents.totals()
+            return contents.hashes[first], total
+        ordered = np.sort(self.hashes)
+        first = np.flatnonzero(starts(ordered))
+        return ordered[first], np.diff(first, append=ordered.size)
 
     def named(self, hashes: Array) -> Array:
         """Places of the rows that have weight and one of some hashes, which are ascending."""
@@ -102,11 +115,7 @@ class Racing(NamedTuple):
 
     def __call__(self, rows: Entrants) -> Array:
         """Their hashes, ascending."""
-        contents, _ = Contents.of(*rows)
-        if not contents.hashes.size:
-            return _NO_HASHES
-        first, total = contents.totals()
-        hashes = contents.hashes[first]
+        hashes, total = rows.contents()
         return hashes[arrivals(hashes, total * self.blocks) <= self.time]
 
 
@@ -134,7 +143,7 @@ def race(
     asks all blocks, ``total`` is about the weight of all rows, ``lightest`` that of the lightest."""
     time = 1.1 * enough / total  # so many arrive by then if none has much of the weight
     while True:
-        racers = ask(Racing(time, blocks), np.union1d)
+        racers = ask(Racing(time, blocks), union)
         contents = ask(Records(racers), Contents.joined).in_order(weighted)
         first, weight = contents.totals()
         in_time = np.count_nonzero(arrivals(contents.hashes[first], weight) <= time)

@@ -12,7 +12,7 @@ from kfree.inference.clusters.block_answers import Lowest, ask_table
 from kfree.inference.clusters.labelling import Labelling
 from kfree.inference.clusters.sharded_labelling import Facts, Shards
 from kfree.inference.clusters.table import Table, make_table
-from kfree.inference.content import count_distinct
+from kfree.inference.content import count_distinct, union
 from kfree.models.checks import (
     Ends,
     check_domain,
@@ -384,7 +384,7 @@ def _different(blocks: Blocks, make: MakeShard, enough: int, n: int) -> int:
     limit = np.uint64(min(2**64 - 1, 2**64 * (2 * enough + 64) // n))
     found = 0
     for upto in (limit, np.uint64(2**64 - 1)):
-        hashes, _ = blocks.ask(ask_table, (make, Lowest(upto)), lambda a, b: tuple(map(np.union1d, a, b)))
+        hashes, _ = blocks.ask(ask_table, (make, Lowest(upto)), lambda a, b: tuple(map(union, a, b)))
         found = count_distinct(hashes)
         if found >= enough:
             break
