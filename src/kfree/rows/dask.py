@@ -35,8 +35,8 @@ from kfree.rows.blocks import (
 from kfree.rows.threads import set_span_threads
 
 _LOGGER = logging.getLogger("kfree")
-# Tasks for each thread of a worker, and answers that are merged by one task.
-_TASKS, _FAN_IN = 2, 16
+# Answers that are merged by one task.
+_FAN_IN = 16
 # Bytes of arguments from which they are sent once, not with every task.
 _LARGE = 100_000
 # Seconds between looks at tasks; without any progress after which they are asked again of whoever is there; and how
@@ -353,6 +353,7 @@ def _aligned_sparse(X: Any) -> Any:
 
 #: What is kept beside blocks, by table and number.
 _BESIDE: dict[tuple[str, int], Beside] = {}
+_COPIED = "as kernels take it"
 _DOOR = threading.Lock()
 
 
@@ -361,21 +362,32 @@ def _beside(table: str, number: int) -> Beside:
         return _BESIDE.setdefault((table, number), {})
 
 
+def _kept_block(number: int, made: Any, beside: Beside) -> RowBlock:
+    """A block as kernels take it. If it had to be copied for that, the copy is kept: there are many questions."""
+    if _COPIED in beside:
+        return beside[_COPIED]
+    block = _block(number, made)
+    if block.X is not (made[0] if isinstance(made, tuple) else made):
+        beside[_COPIED] = block
+    return block
+
+
 def _bundle(table: str, numbers: Sequence[int], made: list[Any], question: Question, sent: Any, merge: Any) -> Any:
     """The merged answers of some blocks that are here."""
     merged, arguments = None, _unpacked(sent)
     with set_span_threads(1):
         for place, number in enumerate(numbers):
-            block = _block(number, made[place])
-            said = answer(question, block, _beside(table, number), arguments)
+            beside = _beside(table, number)
+            said = answer(question, _kept_block(number, made[place], beside), beside, arguments)
             merged = said if place == 0 else merge(merged, said)
     return merged
 
 
 def _one(table: str, number: int, made: Any, question: Question, sent: Any) -> Any:
     """The answer of one block."""
+    beside = _beside(table, number)
     with set_span_threads(1):
-        return answer(question, _block(number, made), _beside(table, number), _unpacked(sent))
+        return answer(question, _kept_block(number, made, beside), beside, _unpacked(sent))
 
 
 def _merged(parts: list[Any], merge: Any) -> Any:
@@ -462,7 +474,7 @@ class WorkerBlocks(Blocks):
         return self._client.submit(_itself, packed, pure=False) if len(packed) > _LARGE else packed
 
     def _where(self) -> list[tuple[str | None, list[int]]]:
-        """Which blocks are asked together: those of one worker, in as many tasks as keep its threads busy."""
+        """Which blocks are asked together: those of one worker, in a task for each of its threads."""
         homes = self._home_of()
         by_home: dict[str | None, list[int]] = {}
         for i in self._numbers:
@@ -470,8 +482,7 @@ class WorkerBlocks(Blocks):
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         bundles = []
         for home, numbers in by_home.items():
-            tasks = _TASKS * (workers[home]["nthreads"] if home in workers else 1)
-            size = -(-len(numbers) // tasks)
+            size = -(-len(numbers) // (workers[home]["nthreads"] if home in workers else 1))
             bundles += [(home, numbers[start : start + size]) for start in range(0, len(numbers), size)]
         return bundles
 
