@@ -118,7 +118,8 @@ class HDPTopics(FittedTopics):
         J of the hard labels.
     objective_trace_ : array
         J of the first labels and after each hard pass; never rises. Topics merged after the fit are not in it. Of
-        many documents in a Dask collection, J after the passes over all of them that lowered it.
+        many documents in a Dask collection, J of the topics that all of them make, pass by pass, as long as it fell;
+        that of the sample's topics, which may be lower, is not in it.
     soft_trace_ : array (passes, 3)
         Inverse temperature, number of topics and free energy of each soft pass; the last never rises as long as the
         first two stay the same. Closing passes lower no such energy and are not in it.

@@ -154,7 +154,8 @@ def race(
 
 
 def first_contents(rows: Entrants, enough: int) -> tuple[Contents, Array]:
-    """The same of rows in memory, and where they stand; of a short table all are given.
+    """Contents of rows in memory that arrive first, one more than enough if there are so many, and where they stand; of
+    a short table all are given.
 
     Rows are sorted once, and then looked at some at a time: all contents of a table may take more room than its labels.
     """
